@@ -1,0 +1,65 @@
+# How every folder of src/ is built: whippet_library, whippet_test, whippet_fuzzer.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+add_library(whippet_flags INTERFACE)
+target_include_directories(whippet_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(whippet_flags INTERFACE FMT_HEADER_ONLY)
+# -ffp-contract=off: a*b+c is fused only where the source says fma, so that results do not depend
+# on what a compiler chose to contract.
+target_compile_options(whippet_flags INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas -ffp-contract=off)
+if(WHIPPET_WERROR)
+  target_compile_options(whippet_flags INTERFACE -Werror)
+endif()
+if(WHIPPET_SANITIZE)
+  target_compile_options(whippet_flags INTERFACE -fsanitize=${WHIPPET_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=undefined)
+  target_link_options(whippet_flags INTERFACE -fsanitize=${WHIPPET_SANITIZE})
+endif()
+if(WHIPPET_FUZZ)
+  target_compile_options(whippet_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(whippet_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# find_static(NAME OUT): the archive where the system ships one, else the shared library.
+function(find_static name out)
+  find_library(${out}_PATH NAMES lib${name}.a ${name} REQUIRED)
+  set(${out} ${${out}_PATH} PARENT_SCOPE)
+endfunction()
+
+# whippet_library(FOLDER SOURCES a.cc ... USES base ... LINKS ...): the library of one folder.
+function(whippet_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+  add_library(whippet_${name} STATIC ${ARG_SOURCES})
+  list(TRANSFORM ARG_USES PREPEND whippet_)
+  target_link_libraries(whippet_${name} PUBLIC whippet_flags ${ARG_USES} PRIVATE ${ARG_LINKS} Threads::Threads)
+endfunction()
+
+# whippet_test(FOLDER SOURCES a_test.cc ... USES ...): one test program of a folder, each case a ctest test.
+function(whippet_test name)
+  if(NOT WHIPPET_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  list(TRANSFORM ARG_USES PREPEND whippet_)
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_compile_definitions(${name}_test PRIVATE WHIPPET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name}_test PRIVATE ${ARG_USES} ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+endfunction()
+
+# whippet_fuzzer(NAME SOURCES x_fuzz.cc USES ...): a libFuzzer program; built only with WHIPPET_FUZZ.
+function(whippet_fuzzer name)
+  if(NOT WHIPPET_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+  list(TRANSFORM ARG_USES PREPEND whippet_)
+  add_executable(${name}_fuzz ${ARG_SOURCES})
+  target_link_libraries(${name}_fuzz PRIVATE ${ARG_USES} ${ARG_LINKS})
+  target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+endfunction()

@@ -1,0 +1,28 @@
+// Turns a stream of tokens into a stream of text that is always whole UTF-8 characters: half a character is
+// held back, a whole one never. One per sequence, one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "text/tokenizer.h"
+
+namespace whippet {
+
+class StreamDecoder {
+ public:
+  // The tokenizer must outlive the decoder.
+  StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens);
+
+  // The text that this token completes; may be empty. Bytes that can no longer become a character are U+FFFD.
+  std::string push(int32_t token);
+  // What is still held back, as U+FFFD; called once at the end.
+  std::string finish();
+
+ private:
+  const Tokenizer* tokenizer_;
+  bool skip_special_tokens_;
+  std::string pending_;  // at most 3 bytes: a valid beginning of a character
+};
+
+}  // namespace whippet
