@@ -32,9 +32,10 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
-  // variables: an object: "messages" (what users wrote: every string below it is marked as a user span, except
-  // each message's "role"), "tools" (marked too), "add_generation_prompt", "bos_token", and whatever else
-  // the template asks for. Errors: raise_exception of the template, a limit, a type error, each with its line.
+  // variables: an object: "messages", "tools", "add_generation_prompt", "bos_token", and whatever else the
+  // template asks for. Every string in it counts as written by a user and is marked in the result, except the
+  // token spellings that the checkpoint gives: bos_token, eos_token, pad_token, unk_token.
+  // Errors: raise_exception of the template, a limit, a type error, each with its line.
   Result<MarkedText> render(const TemplateVariables& variables) const;
 
  private:
