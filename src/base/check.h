@@ -12,10 +12,10 @@ namespace whippet {
 
 }  // namespace whippet
 
-#define WH_CHECK(condition, ...)                                                                       \
-  do {                                                                                                 \
-    if (!(condition)) [[unlikely]]                                                                     \
-      ::whippet::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));          \
+#define WH_CHECK(condition, ...)                                                              \
+  do {                                                                                        \
+    if (!(condition)) [[unlikely]]                                                            \
+      ::whippet::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)
 
 #define WH_CHECK_EQ(a, b) WH_CHECK((a) == (b), "{} vs {}", (a), (b))

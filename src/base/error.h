@@ -104,9 +104,9 @@ using Status = Result<void>;
 #define WH_CONCAT(a, b) WH_CONCAT_INNER(a, b)
 
 // WH_TRY(expression): returns the error of a Result from the enclosing function.
-#define WH_TRY(expression)                                   \
-  do {                                                       \
-    auto wh_status = (expression);                           \
+#define WH_TRY(expression)                                    \
+  do {                                                        \
+    auto wh_status = (expression);                            \
     if (!wh_status.ok()) return std::move(wh_status).error(); \
   } while (false)
 

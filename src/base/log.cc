@@ -12,11 +12,16 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
-    case LogLevel::kOff: return spdlog::level::off;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kOff:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }
@@ -26,17 +31,22 @@ class JsonMessageFlag : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
     const std::string text(message.payload.data(), message.payload.size());
-    const std::string quoted = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string quoted =
+        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     out.append(quoted.data(), quoted.data() + quoted.size());
   }
-  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonMessageFlag>(); }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<JsonMessageFlag>();
+  }
 };
 
 std::shared_ptr<spdlog::logger> make_logger(const LogConfig& config) {
-  auto logger = std::make_shared<spdlog::logger>("whippet", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>("whippet", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   if (config.json) {
-    formatter->add_flag<JsonMessageFlag>('*').set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%*})");
+    formatter->add_flag<JsonMessageFlag>('*').set_pattern(
+        R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l","message":%*})");
   } else {
     formatter->set_pattern("%^%L%$ %H:%M:%S.%e %v");
   }
@@ -59,7 +69,8 @@ Result<LogLevel> parse_log_level(std::string_view name) {
   if (name == "warning" || name == "warn") return LogLevel::kWarning;
   if (name == "error") return LogLevel::kError;
   if (name == "off") return LogLevel::kOff;
-  return make_error(Code::kInvalidArgument, "log level '{}' is not one of debug, info, warning, error, off", name);
+  return make_error(Code::kInvalidArgument, "log level '{}' is not one of debug, info, warning, error, off",
+                    name);
 }
 
 void init_log(const LogConfig& config) {

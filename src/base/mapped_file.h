@@ -16,7 +16,8 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
-  // kNotFound when it cannot be opened, kCorrupt when it is not a regular file. An empty file is an empty view.
+  // kNotFound when it cannot be opened, kCorrupt when it is not a regular file. An empty file is an empty
+  // view.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }

@@ -47,18 +47,21 @@ void Progress::set(uint64_t done) {
 
 void Progress::draw() {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const auto show = [this](uint64_t n) { return unit_ == Unit::kBytes ? format_bytes(n) : std::to_string(n); };
+  const auto show = [this](uint64_t n) {
+    return unit_ == Unit::kBytes ? format_bytes(n) : std::to_string(n);
+  };
   std::string line = label_ + " ";
   if (total_ > 0) {
     const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
     const int filled = static_cast<int>(share * kBarWidth);
-    line += fmt::format("[{}{}] {:3.0f}% {} / {}", std::string(filled, '='), std::string(kBarWidth - filled, ' '),
-                        share * 100, show(done_), show(total_));
+    line += fmt::format("[{}{}] {:3.0f}% {} / {}", std::string(filled, '='),
+                        std::string(kBarWidth - filled, ' '), share * 100, show(done_), show(total_));
     if (done_ > 0 && share < 1) line += fmt::format(", {:.0f} s left", seconds / share - seconds);
   } else {
     line += show(done_);
   }
-  if (unit_ == Unit::kBytes && seconds > 0) line += fmt::format(" ({}/s)", format_bytes(static_cast<uint64_t>(static_cast<double>(done_) / seconds)));
+  if (unit_ == Unit::kBytes && seconds > 0)
+    line += fmt::format(" ({}/s)", format_bytes(static_cast<uint64_t>(static_cast<double>(done_) / seconds)));
   std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   std::fflush(stderr);
   drawn_ = true;

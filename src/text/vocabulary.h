@@ -13,11 +13,11 @@ enum class TokenizerKind { kByteLevelBpe, kSentencePieceBpe };
 
 // The regular expression that cuts text into words before BPE.
 enum class PreTokenizer {
-  kNone,     // sentencepiece
-  kGpt2,     // the GPT-2 expression
-  kSmolLm,   // every digit (Unicode N*) alone, then GPT-2
-  kQwen2,    // one \p{N} per word, case-insensitive contractions
-  kLlama3,   // like Qwen2 with \p{N}{1,3}
+  kNone,    // sentencepiece
+  kGpt2,    // the GPT-2 expression
+  kSmolLm,  // every digit (Unicode N*) alone, then GPT-2
+  kQwen2,   // one \p{N} per word, case-insensitive contractions
+  kLlama3,  // like Qwen2 with \p{N}{1,3}
 };
 
 enum class TokenType : uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
@@ -38,9 +38,10 @@ struct Vocabulary {
   bool byte_fallback = false;     // unknown code points become <0xNN> tokens
   bool fuse_unknown = false;
   bool add_bos = false, add_eos = false;
-  std::vector<std::string> tokens;  // [vocab] spelling: byte-level alphabet, or sentencepiece pieces with U+2581
-  std::vector<float> scores;        // [vocab], sentencepiece only
-  std::vector<TokenType> types;     // [vocab] or empty (all normal)
+  std::vector<std::string>
+      tokens;                    // [vocab] spelling: byte-level alphabet, or sentencepiece pieces with U+2581
+  std::vector<float> scores;     // [vocab], sentencepiece only
+  std::vector<TokenType> types;  // [vocab] or empty (all normal)
   std::vector<std::pair<std::string, std::string>> merges;  // byte-level BPE, by rank
   std::vector<AddedToken> added;
   std::optional<int32_t> bos_id, eos_id, unknown_id, pad_id;

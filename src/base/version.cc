@@ -1,0 +1,11 @@
+#include "base/version.h"
+
+#include "base/version_stamp.h"
+
+namespace whippet {
+
+const char* version() { return WHIPPET_VERSION; }
+
+const char* commit() { return WHIPPET_COMMIT; }
+
+}  // namespace whippet

@@ -1,0 +1,12 @@
+// What this binary was built from. Used by `whippet --version`, `doctor` and the servers' /version.
+#pragma once
+
+namespace whippet {
+
+// The release: "0.1.0".
+const char* version();
+
+// The commit: 12 hex digits, "-dirty" added where tracked files differed; "unknown" outside a checkout.
+const char* commit();
+
+}  // namespace whippet
