@@ -1,0 +1,41 @@
+// The forward pass of every family. Read this first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/spec.h"
+#include "model/weights.h"
+
+namespace whippet {
+
+struct DecoderLimits {
+  int32_t max_tokens = 0;  // rows of one step
+  int32_t max_logits = 0;  // rows of one step whose logits are wanted
+};
+
+// Owns the activations of a step, allocated once. One thread. The spec, weights and backend must outlive it.
+class Decoder {
+ public:
+  Decoder(const ModelSpec& spec, const Weights& weights, Backend& backend, DecoderLimits limits);
+
+  // Stores the rows' K and V in the caches ([num_layers]) and returns the logits [num_logits, vocab] fp32 of
+  // the rows that the batch names; they stay valid until the next call. Pointers of the batch are device
+  // memory.
+  Mat forward(const BatchView& batch, const std::vector<KvCacheView>& caches);
+
+ private:
+  void project(ConstMat x, const Projection& projection, Mat out);
+  Mat attention_block(const BatchView& batch, int32_t layer, const KvCacheView& cache, ConstMat x,
+                      ConstMat cos_sin);
+
+  const ModelSpec& spec_;
+  const Weights& weights_;
+  Backend& backend_;
+  DecoderLimits limits_;
+  Buffer hidden_, normed_, qkv_, attended_, gate_up_, gated_, cos_sin_, last_, logits_;
+  Buffer kv_head_of_q_;  // [num_q_heads] int32
+};
+
+}  // namespace whippet

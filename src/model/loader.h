@@ -1,0 +1,22 @@
+// From an opened checkpoint to a model that the Decoder runs: checks every tensor, decodes its format into
+// CanonicalLinear, fuses, and lets the backend pack it. Draws a progress bar on a terminal.
+#pragma once
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "model/checkpoint.h"
+#include "model/spec.h"
+#include "model/weights.h"
+
+namespace whippet {
+
+struct Model {
+  ModelSpec spec;
+  Weights weights;
+};
+
+// The spec alone (inspect): reads no weights.
+Result<ModelSpec> read_spec(const Checkpoint& checkpoint);
+Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute);
+
+}  // namespace whippet
