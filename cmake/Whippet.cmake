@@ -36,7 +36,8 @@ function(whippet_library name)
   target_link_libraries(whippet_${name} PUBLIC whippet_flags ${ARG_USES} PRIVATE ${ARG_LINKS} Threads::Threads)
 endfunction()
 
-# whippet_test(FOLDER SOURCES a_test.cc ... USES ...): one test program of a folder, each case a ctest test.
+# whippet_test(FOLDER SOURCES a_test.cc ... USES ...): one test program of a folder, each case a ctest test with
+# the folder as its label. A case whose name begins with Long runs only under `scripts/test --long`.
 function(whippet_test name)
   if(NOT WHIPPET_TESTS)
     return()
@@ -48,10 +49,15 @@ function(whippet_test name)
   add_executable(${name}_test ${ARG_SOURCES})
   target_compile_definitions(${name}_test PRIVATE WHIPPET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name}_test PRIVATE ${ARG_USES} ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600
+                       LABELS ${name})
 endfunction()
 
-# whippet_fuzzer(NAME SOURCES x_fuzz.cc USES ...): a libFuzzer program; built only with WHIPPET_FUZZ.
+# whippet_fuzzer(NAME SOURCES x_fuzz.cc USES ...): a libFuzzer program; built only with WHIPPET_FUZZ, all of
+# them by the target `fuzzers`. Seeds, where it has any, are the files of tests/fuzz_seeds/NAME.
+if(WHIPPET_FUZZ)
+  add_custom_target(fuzzers)
+endif()
 function(whippet_fuzzer name)
   if(NOT WHIPPET_FUZZ)
     return()
@@ -61,5 +67,6 @@ function(whippet_fuzzer name)
   add_executable(${name}_fuzz ${ARG_SOURCES})
   target_link_libraries(${name}_fuzz PRIVATE ${ARG_USES} ${ARG_LINKS})
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name}_fuzz)
   set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
 endfunction()

@@ -4,7 +4,7 @@
 
 namespace whippet {
 
-const char* version() { return WHIPPET_VERSION; }
+const char* release() { return WHIPPET_VERSION; }
 
 const char* commit() { return WHIPPET_COMMIT; }
 
