@@ -48,10 +48,12 @@ struct LinearWeight {
   int32_t group = 0;
   const void* codes = nullptr;
   const float* scale = nullptr;
-  const float* min = nullptr;      // may be nullptr
-  const int32_t* order = nullptr;  // [in] packed column -> input column (act-order); nullptr: the identity
-  const float* bias = nullptr;     // [out], may be nullptr
-  size_t bytes = 0;                // what one pass over the weight reads
+  const float* min = nullptr;  // may be nullptr
+  int32_t columns = 0;         // packed columns: in, or more where pads even out act-order groups
+  const int32_t* order =
+      nullptr;                  // [columns] packed column -> input column, -1: a pad; nullptr: the identity
+  const float* bias = nullptr;  // [out], may be nullptr
+  size_t bytes = 0;             // what one pass over the weight reads
   Buffer storage;
 };
 

@@ -48,7 +48,9 @@ struct AttentionArgs {
 };
 
 // How one row of logits becomes a token. Order: bias and bans, mask, penalties, then greedy (temperature 0)
-// or temperature, min_p, top_k, top_p and a draw by counter-based randomness from (seed, position).
+// or temperature, min_p, top_k, top_p and a draw by counter-based randomness from (seed, position). Only
+// finite logits can be drawn; among equals the lower id comes first; min_p and top_p look at what temperature
+// left.
 struct SampleRow {
   float temperature = 0;
   float top_p = 1;
@@ -73,13 +75,14 @@ struct SampleRow {
 struct SampleArgs {
   Mat logits;  // [rows, vocab] fp32; overwritten
   const SampleRow* rows = nullptr;
-  int32_t vocab_used = 0;         // ids from here on are padding of the table and are never drawn
-  int32_t max_logprobs = 0;       // row length of top_ids / top_logprobs
-  int32_t* tokens = nullptr;      // out [rows]; -1 where a row has no finite logit (a broken model)
-  float* logprobs = nullptr;      // out [rows] of the token, from the logits as they came; may be nullptr
-  int32_t* ranks = nullptr;       // out [rows] 1 + how many logits are larger; may be nullptr
-  int32_t* top_ids = nullptr;     // out [rows, max_logprobs] by falling logprob
-  float* top_logprobs = nullptr;  // out [rows, max_logprobs]
+  int32_t vocab_used = 0;     // ids from here on are padding of the table and are never drawn
+  int32_t max_logprobs = 0;   // row length of top_ids / top_logprobs
+  int32_t* tokens = nullptr;  // out [rows]; -1 where a row has no finite logit (a broken model)
+  // Out, from the logits as they came, and only of rows with num_logprobs >= 0 (others are left alone):
+  float* logprobs = nullptr;      // [rows] of the token, -inf for token -1; may be nullptr
+  int32_t* ranks = nullptr;       // [rows] 1 + how many logits are larger, 0 for token -1; may be nullptr
+  int32_t* top_ids = nullptr;     // [rows, max_logprobs] by falling logprob; -1 from num_logprobs on
+  float* top_logprobs = nullptr;  // [rows, max_logprobs]; -inf from num_logprobs on
 };
 
 }  // namespace whippet

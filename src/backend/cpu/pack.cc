@@ -1,0 +1,241 @@
+#include "backend/cpu/pack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/math.h"
+
+namespace whippet::cpu {
+namespace {
+
+using Codes = CanonicalLinear::Codes;
+
+// Where packed columns and packed groups come from.
+struct Plan {
+  int32_t columns = 0;
+  int32_t group = 0;            // packed columns that share a scale; dense: 0
+  std::vector<int32_t> order;   // [columns] packed column -> input column or -1; empty: the identity
+  std::vector<int32_t> source;  // [packed groups] -> group of the canonical weight
+};
+
+Status check_groups(const CanonicalLinear& w) {
+  if (w.g_idx.empty()) return {};
+  if (static_cast<int32_t>(w.g_idx.size()) != w.in)
+    return make_error(Code::kCorrupt, "g_idx has {} entries, expected one for each of {} inputs",
+                      w.g_idx.size(), w.in);
+  for (int32_t i = 0; i < w.in; ++i)
+    if (w.g_idx[i] < 0 || w.g_idx[i] >= w.num_groups())
+      return make_error(Code::kCorrupt, "g_idx[{}] is {}, expected less than {} groups", i, w.g_idx[i],
+                        w.num_groups());
+  return {};
+}
+
+void check_shapes(const CanonicalLinear& w) {
+  const size_t elements = static_cast<size_t>(w.out) * w.in;
+  const size_t width = w.codes_type == Codes::kF32 ? 4 : w.dense() ? 2 : 1;
+  WH_CHECK(w.out > 0 && w.in > 0, "[{}, {}]", w.out, w.in);
+  WH_CHECK_LE(elements * width, w.codes.size());
+  WH_CHECK(w.bias.empty() || w.bias.size() == static_cast<size_t>(w.out), "bias of {}", w.bias.size());
+  if (w.dense()) return;
+  WH_CHECK(w.group > 0, "group {}", w.group);
+  const size_t scales = static_cast<size_t>(w.out) * w.num_groups();
+  WH_CHECK_EQ(w.scale.size(), scales);
+  WH_CHECK(w.min.empty() || w.min.size() == scales, "{} of {}", w.min.size(), scales);
+}
+
+// Columns sorted by group, their order kept within each.
+std::vector<int32_t> sort_by_group(const CanonicalLinear& w) {
+  std::vector<int32_t> order(w.in);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return w.g_idx[a] < w.g_idx[b]; });
+  return order;
+}
+
+// Whether every step of `group` sorted columns lies in one group, as when each group is full.
+bool lines_up(const CanonicalLinear& w, const std::vector<int32_t>& sorted) {
+  for (int32_t c = 0; c < w.in; ++c)
+    if (c % w.group != 0 && w.g_idx[sorted[c]] != w.g_idx[sorted[c - 1]]) return false;
+  return true;
+}
+
+Plan make_plan(const CanonicalLinear& w) {
+  Plan plan;
+  plan.columns = w.in;
+  if (w.dense()) return plan;
+  plan.group = std::min(w.group, w.in);
+  if (w.g_idx.empty()) {
+    plan.source.resize(w.num_groups());
+    std::iota(plan.source.begin(), plan.source.end(), 0);
+    return plan;
+  }
+  const std::vector<int32_t> sorted = sort_by_group(w);
+  if (lines_up(w, sorted)) {
+    for (int32_t c = 0; c < w.in; c += w.group) plan.source.push_back(w.g_idx[sorted[c]]);
+    if (!std::is_sorted(sorted.begin(), sorted.end())) plan.order = sorted;
+    return plan;
+  }
+  plan.group = std::min(w.group, 32);  // short steps keep the pads few
+  for (int32_t c = 0; c < w.in; ++c) {
+    const int32_t g = w.g_idx[sorted[c]];
+    const bool new_group = c > 0 && g != w.g_idx[sorted[c - 1]];
+    while (new_group && plan.order.size() % plan.group != 0) plan.order.push_back(-1);
+    if (plan.order.size() % plan.group == 0) plan.source.push_back(g);
+    plan.order.push_back(sorted[c]);
+  }
+  plan.columns = static_cast<int32_t>(plan.order.size());
+  return plan;
+}
+
+LinearKind packed_kind(const CanonicalLinear& w, ComputeType compute) {
+  if (compute == ComputeType::kF32) return LinearKind::kF32;
+  if (w.codes_type == Codes::kU4) return LinearKind::kInt4;
+  if (w.codes_type == Codes::kI8) return LinearKind::kInt8;
+  if (compute == ComputeType::kBF16) return LinearKind::kBF16;
+  if (compute == ComputeType::kF16) return LinearKind::kF16;
+  if (w.codes_type == Codes::kF16) return LinearKind::kF16;
+  return w.codes_type == Codes::kBF16 ? LinearKind::kBF16 : LinearKind::kF32;
+}
+
+float code_value(const CanonicalLinear& w, size_t at) {
+  const std::byte* codes = w.codes.data();
+  float f32;
+  uint16_t bits;
+  switch (w.codes_type) {
+    case Codes::kF32:
+      std::memcpy(&f32, codes + at * 4, 4);
+      return f32;
+    case Codes::kF16:
+      std::memcpy(&bits, codes + at * 2, 2);
+      return f16_to_f32(bits);
+    case Codes::kBF16:
+      std::memcpy(&bits, codes + at * 2, 2);
+      return bf16_to_f32(bits);
+    case Codes::kU4:
+      return static_cast<float>(std::to_integer<uint8_t>(codes[at]) & 15);
+    case Codes::kI8:
+      return static_cast<float>(static_cast<int8_t>(codes[at]));
+  }
+  return 0;
+}
+
+float weight_value(const CanonicalLinear& w, int32_t o, int32_t i) {
+  const float code = code_value(w, static_cast<size_t>(o) * w.in + i);
+  if (w.dense()) return code;
+  const size_t at = static_cast<size_t>(o) * w.num_groups() + (w.g_idx.empty() ? i / w.group : w.g_idx[i]);
+  return std::fma(code, w.scale[at], w.min.empty() ? 0.0f : w.min[at]);
+}
+
+// put(row lane, packed column, output, input) for every weight of a panel that exists.
+template <class Put>
+void for_panel(const CanonicalLinear& w, const Plan& plan, int32_t panel, const Put& put) {
+  const int32_t rows = std::min(kPanelRows, w.out - panel * kPanelRows);
+  for (int32_t c = 0; c < plan.columns; ++c) {
+    const int32_t i = plan.order.empty() ? c : plan.order[c];
+    for (int32_t r = 0; r < rows && i >= 0; ++r) put(r, c, panel * kPanelRows + r, i);
+  }
+}
+
+size_t code_bytes(LinearKind kind, const Plan& plan) {  // of one panel
+  const auto columns = static_cast<size_t>(plan.columns) * kPanelRows;
+  switch (kind) {
+    case LinearKind::kF32:
+      return columns * 4;
+    case LinearKind::kF16:
+    case LinearKind::kBF16:
+      return columns * 2;
+    case LinearKind::kInt8:
+      return columns;
+    case LinearKind::kInt4:
+      return plan.source.size() * ceil_div(plan.group, 8) * kPanelRows * 4;
+  }
+  return 0;
+}
+
+void pack_codes(const CanonicalLinear& w, const Plan& plan, LinearKind kind, int32_t panel, std::byte* to) {
+  const auto at = [](int32_t r, int32_t c) { return static_cast<size_t>(c) * kPanelRows + r; };
+  const auto value = [&](int32_t o, int32_t i) { return weight_value(w, o, i); };
+  const auto code = [&](int32_t o, int32_t i) { return w.codes[static_cast<size_t>(o) * w.in + i]; };
+  auto* f32 = reinterpret_cast<float*>(to);
+  auto* bits = reinterpret_cast<uint16_t*>(to);
+  auto* dwords = reinterpret_cast<uint32_t*>(to);
+  const int32_t group_dwords = ceil_div(std::max(plan.group, 1), 8);
+  switch (kind) {
+    case LinearKind::kF32:
+      return for_panel(w, plan, panel, [&](int r, int c, int o, int i) { f32[at(r, c)] = value(o, i); });
+    case LinearKind::kF16:
+      return for_panel(w, plan, panel,
+                       [&](int r, int c, int o, int i) { bits[at(r, c)] = f32_to_f16(value(o, i)); });
+    case LinearKind::kBF16:
+      return for_panel(w, plan, panel,
+                       [&](int r, int c, int o, int i) { bits[at(r, c)] = f32_to_bf16(value(o, i)); });
+    case LinearKind::kInt8:
+      return for_panel(w, plan, panel, [&](int r, int c, int o, int i) { to[at(r, c)] = code(o, i); });
+    case LinearKind::kInt4:
+      return for_panel(w, plan, panel, [&](int r, int c, int o, int i) {
+        const int32_t in_group = c % plan.group;
+        dwords[at(r, c / plan.group * group_dwords + in_group / 8)] |=
+            (std::to_integer<uint32_t>(code(o, i)) & 15u) << (4 * (in_group % 8));
+      });
+  }
+}
+
+void pack_scales(const std::vector<float>& from, const CanonicalLinear& w, const Plan& plan, float* to) {
+  const size_t groups = plan.source.size();
+  for (int32_t o = 0; o < w.out; ++o)
+    for (size_t g = 0; g < groups; ++g)
+      to[(o / kPanelRows * groups + g) * kPanelRows + o % kPanelRows] =
+          from[static_cast<size_t>(o) * w.num_groups() + plan.source[g]];
+}
+
+}  // namespace
+
+Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute) {
+  check_shapes(w);
+  WH_TRY(check_groups(w));
+  LinearWeight packed;
+  packed.kind = packed_kind(w, compute);
+  const bool quantised = packed.kind == LinearKind::kInt8 || packed.kind == LinearKind::kInt4;
+  Plan plan;
+  plan.columns = w.in;
+  if (quantised) plan = make_plan(w);
+  packed.out = w.out;
+  packed.in = w.in;
+  packed.columns = plan.columns;
+  packed.group = plan.group;
+
+  const auto panels = static_cast<size_t>(num_panels(packed));
+  const size_t panel_bytes = code_bytes(packed.kind, plan);
+  const auto piece = [](size_t bytes) { return align_up(bytes, size_t{64}); };
+  const size_t codes = piece(panels * panel_bytes);
+  const size_t scales = piece(panels * plan.source.size() * kPanelRows * 4);
+  const size_t mins = w.min.empty() ? 0 : scales;
+  const size_t order = piece(plan.order.size() * 4);
+  packed.storage = Buffer::host(codes + scales + mins + order + piece(w.bias.size() * 4));
+
+  auto* base = packed.storage.as<std::byte>();
+  packed.codes = base;
+  for (size_t p = 0; p < panels; ++p)
+    pack_codes(w, plan, packed.kind, static_cast<int32_t>(p), base + p * panel_bytes);
+  const auto place = [&](size_t at, const auto& values) {
+    std::memcpy(base + at, values.data(), values.size() * 4);
+    return base + at;
+  };
+  if (quantised) {
+    packed.scale = reinterpret_cast<float*>(base + codes);
+    pack_scales(w.scale, w, plan, reinterpret_cast<float*>(base + codes));
+    if (mins > 0) {
+      packed.min = reinterpret_cast<float*>(base + codes + scales);
+      pack_scales(w.min, w, plan, reinterpret_cast<float*>(base + codes + scales));
+    }
+  }
+  if (!plan.order.empty())
+    packed.order = reinterpret_cast<int32_t*>(place(codes + scales + mins, plan.order));
+  if (!w.bias.empty()) packed.bias = reinterpret_cast<float*>(place(codes + scales + mins + order, w.bias));
+  packed.bytes = codes + scales + mins;
+  return packed;
+}
+
+}  // namespace whippet::cpu

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <cmath>
+
+#include "backend/op_testing.h"
+#include "backend/reference.h"
+
+namespace whippet::testing {
+namespace {
+
+using Codes = CanonicalLinear::Codes;
+using Order = WeightShape::Order;
+
+class Linear : public ::testing::TestWithParam<std::string> {};
+
+std::vector<WeightShape> shapes() {
+  std::vector<WeightShape> all;
+  for (Codes codes : {Codes::kF32, Codes::kF16, Codes::kBF16}) {
+    all.push_back({.codes = codes, .out = 1, .in = 1});
+    all.push_back({.codes = codes, .out = 64, .in = 64, .with_bias = true});
+    all.push_back({.codes = codes, .out = 83, .in = 577, .with_bias = true});
+    all.push_back({.codes = codes, .out = 150, .in = 1101});
+  }
+  for (Codes codes : {Codes::kU4, Codes::kI8}) {
+    for (bool min : {false, true}) {
+      all.push_back({.codes = codes, .out = 5, .in = 7, .group = 7, .with_min = min});
+      all.push_back({.codes = codes, .out = 64, .in = 576, .group = 32, .with_min = min, .with_bias = true});
+      all.push_back({.codes = codes, .out = 100, .in = 96, .group = 16, .with_min = min});
+      all.push_back({.codes = codes, .out = 33, .in = 200, .group = 64, .with_min = min, .with_bias = true});
+      all.push_back({.codes = codes, .out = 129, .in = 1101, .group = 128, .with_min = min});
+      all.push_back({.codes = codes, .out = 48, .in = 301, .group = 301, .with_min = min});
+      all.push_back({.codes = codes, .out = 20, .in = 45, .group = 5, .with_min = min});
+      for (Order order : {Order::kPermuted, Order::kUneven})
+        all.push_back({.codes = codes, .out = 70, .in = 448, .group = 128, .with_min = min, .order = order});
+    }
+  }
+  return all;
+}
+
+// Rounding of a sum of n products in any order: (n + 2) eps sum |x w| (Higham 2002, 3.1), and one eps for the
+// dequantised weight.
+TestMat rounding_bound(ConstMat x, const CanonicalLinear& w, ComputeType compute) {
+  const std::vector<float> values = reference::dequantise(w);
+  TestMat bound(x.rows, w.out);
+  const bool rounds = w.dense() && compute != ComputeType::kAuto && compute != ComputeType::kF32;
+  const double weight_eps = !rounds ? 0x1p-23 : compute == ComputeType::kBF16 ? 0x1p-8 : 0x1p-11;
+  for (int32_t r = 0; r < x.rows; ++r) {
+    for (int32_t o = 0; o < w.out; ++o) {
+      double sum = w.bias.empty() ? 0 : std::abs(w.bias[o]);
+      for (int32_t i = 0; i < w.in; ++i)
+        sum += std::abs(x.row<float>(r)[i] * values[static_cast<size_t>(o) * w.in + i]);
+      bound.at(r, o) = static_cast<float>((0x1p-24 * (w.in + 3) + weight_eps) * sum + 1e-30);
+    }
+  }
+  return bound;
+}
+
+void check_linear(Backend& backend, const WeightShape& shape, ComputeType compute, int32_t rows) {
+  Random random(1);
+  const CanonicalLinear w = random_weight(random, shape);
+  const LinearWeight packed = backend.pack(w, compute).value();
+  TestMat x = TestMat::random(random, rows, shape.in, 3), expected(rows, shape.out),
+          actual(rows, shape.out, 5);
+  reference::linear(x.mat(), w, expected.mat());
+  backend.linear(x.mat(), packed, actual.mat());
+  const TestMat bound = rounding_bound(x.mat(), w, compute);
+  const std::string what = shape.name() + " " + std::to_string(rows) + " rows";
+  expect_within(
+      actual, expected, [&](int32_t r, int32_t c) { return bound.at(r, c); }, what);
+  EXPECT_TRUE(actual.intact()) << what;
+  EXPECT_TRUE(x.intact()) << what;
+}
+
+TEST_P(Linear, AgreesWithTheReference) {
+  const auto backend = cpu_backend(GetParam());
+  for (const WeightShape& shape : shapes())
+    for (int32_t rows : {1, 2, 3, 4, 5, 6, 7, 13, 70})
+      check_linear(*backend, shape, ComputeType::kAuto, rows);
+}
+
+TEST_P(Linear, ComputesInTheTypeThatWasAskedFor) {
+  const auto backend = cpu_backend(GetParam());
+  for (const WeightShape& shape : shapes()) {
+    for (ComputeType compute : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16}) {
+      check_linear(*backend, shape, compute, 3);
+      Random random(1);
+      const LinearKind kind = backend->pack(random_weight(random, shape), compute).value().kind;
+      if (compute == ComputeType::kF32)
+        EXPECT_EQ(kind, LinearKind::kF32);
+      else if (shape.group > 0)
+        EXPECT_EQ(kind, shape.codes == Codes::kU4 ? LinearKind::kInt4 : LinearKind::kInt8);
+      else
+        EXPECT_EQ(kind, compute == ComputeType::kBF16 ? LinearKind::kBF16 : LinearKind::kF16);
+    }
+  }
+}
+
+TEST_P(Linear, ARowDoesNotDependOnItsBatch) {
+  const auto backend = cpu_backend(GetParam());
+  for (const WeightShape& shape : shapes()) {
+    Random random(2);
+    const LinearWeight packed = backend->pack(random_weight(random, shape), ComputeType::kAuto).value();
+    TestMat x = TestMat::random(random, 70, shape.in), all(70, shape.out);
+    backend->linear(x.mat(), packed, all.mat());
+    for (int32_t rows : {1, 2, 3, 4, 5, 9, 69}) {
+      for (int32_t first : {0, 1, 70 - rows}) {
+        TestMat part(rows, shape.out), same(rows, shape.out);
+        ConstMat some = x.mat();
+        some.data = x.mat().row<float>(first);
+        some.rows = rows;
+        backend->linear(some, packed, part.mat());
+        for (int32_t r = 0; r < rows; ++r)
+          for (int32_t c = 0; c < shape.out; ++c) same.at(r, c) = all.at(first + r, c);
+        expect_same_bits(part, same, shape.name() + ", " + std::to_string(rows) + " rows alone");
+      }
+    }
+  }
+}
+
+TEST_P(Linear, DoesNotDependOnTheNumberOfThreads) {
+  for (const WeightShape& shape : shapes()) {
+    for (int32_t rows : {1, 3, 20}) {
+      Random random(3);
+      const CanonicalLinear w = random_weight(random, shape);
+      TestMat x = TestMat::random(random, rows, shape.in);
+      TestMat one(rows, shape.out);
+      for (int32_t threads : {1, 2, 3}) {
+        const auto backend = cpu_backend(GetParam(), threads);
+        TestMat out(rows, shape.out);
+        backend->linear(x.mat(), backend->pack(w, ComputeType::kAuto).value(),
+                        threads == 1 ? one.mat() : out.mat());
+        if (threads > 1)
+          expect_same_bits(out, one, shape.name() + ", " + std::to_string(threads) + " threads");
+      }
+    }
+  }
+}
+
+TEST_P(Linear, EmbedReadsTheRowsOfThePackedTable) {
+  const auto backend = cpu_backend(GetParam());
+  for (const WeightShape& shape : shapes()) {
+    Random random(4);
+    const CanonicalLinear table = random_weight(random, shape);
+    const LinearWeight packed = backend->pack(table, ComputeType::kAuto).value();
+    const std::vector<int32_t> ids = {0, shape.out - 1, shape.out / 2, 0};
+    TestMat expected(4, shape.in), actual(4, shape.in, 2);
+    reference::embed(ids.data(), table, expected.mat());
+    backend->embed(ids.data(), packed, actual.mat());
+    const auto bound = [&](int32_t r, int32_t c) {  // portable code rounds twice
+      return GetParam() == "portable" ? 0x1p-23 * (std::abs(expected.at(r, c)) + 16) : 0;
+    };
+    expect_within(actual, expected, bound, shape.name());
+    EXPECT_TRUE(actual.intact());
+  }
+}
+
+TEST_P(Linear, RefusesGroupIndicesThatDoNotExist) {
+  const auto backend = cpu_backend(GetParam());
+  Random random(5);
+  CanonicalLinear w = random_weight(
+      random, {.codes = Codes::kU4, .out = 16, .in = 64, .group = 32, .order = Order::kPermuted});
+  w.g_idx[9] = 2;
+  EXPECT_EQ(backend->pack(w, ComputeType::kAuto).error().code, Code::kCorrupt);
+  w.g_idx[9] = -1;
+  EXPECT_EQ(backend->pack(w, ComputeType::kF32).error().code, Code::kCorrupt);
+  w.g_idx.pop_back();
+  EXPECT_EQ(backend->pack(w, ComputeType::kAuto).error().code, Code::kCorrupt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Linear, ::testing::ValuesIn(supported_isas()),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace whippet::testing
