@@ -41,6 +41,7 @@ enum class StorageType : uint8_t {
   kQ4_K,
   kQ5_K,
   kQ6_K,
+  kOther,  // a known type that nothing here decodes; TensorView::type_name says which
 };
 const char* storage_type_name(StorageType type);
 // Elements of one block and its bytes ({1, 4} for kF32, {32, 20} for kQ4_1, {256, 144} for kQ4_K).
@@ -48,11 +49,12 @@ struct BlockSize {
   int32_t elements;
   int32_t bytes;
 };
-BlockSize storage_block(StorageType type);
+BlockSize storage_block(StorageType type);  // {1, 0} for kOther
 
 struct TensorView {
   std::string name;
   StorageType type = StorageType::kF32;
+  std::string type_name;            // as the file spells it: "BF16", "Q4_1", "IQ4_NL"
   std::vector<int64_t> shape;       // row-major, slowest first ([out, in] for a linear weight)
   std::span<const std::byte> data;  // maybe unaligned
 };

@@ -29,6 +29,7 @@ class Decoder {
   void project(ConstMat x, const Projection& projection, Mat out);
   Mat attention_block(const BatchView& batch, int32_t layer, const KvCacheView& cache, ConstMat x,
                       ConstMat cos_sin);
+  Mat mlp_block(const LayerWeights& layer, ConstMat x);
 
   const ModelSpec& spec_;
   const Weights& weights_;

@@ -41,6 +41,8 @@ struct Family {
 };
 
 std::span<const Family> families();
+// How every architecture's tensors are called in a GGUF file.
+const TensorNames& gguf_tensor_names();
 // By config's "architectures" or "model_type"; kUnsupported lists what works.
 Result<const Family*> find_family(const nlohmann::json& config);
 

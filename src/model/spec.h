@@ -10,6 +10,8 @@ namespace whippet {
 
 enum class RopeScaling : uint8_t { kNone, kLinear, kLlama3, kDynamicNtk, kFactors };
 
+constexpr int32_t kMaxPosition = 1 << 24;  // the longest context that a config may claim
+
 struct RopeSpec {
   float theta = 10000;
   RopeScaling scaling = RopeScaling::kNone;
@@ -33,7 +35,10 @@ struct ModelSpec {
   int32_t max_position = 0;  // longest sequence it was trained for
   float rms_eps = 1e-6f;
   bool tied_embedding = false;
+  std::string dtype;  // what the config says the weights are stored in, may be empty: "bfloat16"
   bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
   bool qk_norm = false;
   RopeSpec rope;
   std::vector<int32_t> window_of_layer;  // [num_layers] sliding window, 0: full attention
