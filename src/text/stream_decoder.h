@@ -11,8 +11,9 @@ namespace whippet {
 
 class StreamDecoder {
  public:
-  // The tokenizer must outlive the decoder.
-  StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens);
+  // The tokenizer must outlive the decoder. continues_text: the tokens go on with a text that stands before
+  // them, so the space at their beginning belongs to the text even where decode() would drop it.
+  StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens, bool continues_text = false);
 
   // The text that this token completes; may be empty. Bytes that can no longer become a character are U+FFFD.
   std::string push(int32_t token);
@@ -22,6 +23,7 @@ class StreamDecoder {
  private:
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
+  bool drop_space_;      // the next byte is the first of the text, and a space there does not count
   std::string pending_;  // at most 3 bytes: a valid beginning of a character
 };
 

@@ -26,8 +26,7 @@ class Tokenizer {
  public:
   // kCorrupt when the vocabulary contradicts itself; the message names the token or merge.
   static Result<Tokenizer> create(Vocabulary vocabulary);
-  // Reads tokenizer.json, or tokenizer.model (with tokenizer_config.json's added tokens), or vocab.json +
-  // merges.txt (with added_tokens.json / tokenizer_config.json), in this order. kNotFound when none is there.
+  // The tokenizer files of a checkpoint folder, see read_vocabulary_folder.
   static Result<Tokenizer> from_folder(const std::filesystem::path& folder);
 
   Tokenizer(Tokenizer&&) noexcept;
@@ -36,7 +35,10 @@ class Tokenizer {
 
   // Invalid UTF-8 is encoded byte by byte where the vocabulary can, never refused.
   std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
-  // A rendered chat: control tokens are parsed outside the user spans only; nothing is added.
+  // A rendered chat; nothing is added. What users wrote stays text: inside their spans, and across the
+  // borders, neither special tokens nor added tokens spelled as markup (<...>, [...]) are recognised. Other
+  // text between tokens is encoded as one piece, across the borders of spans. parse_special = false says that
+  // all of the text is a user's.
   std::vector<int32_t> encode(const MarkedText& text) const;
 
   // The text of the ids; bytes that are no UTF-8 become U+FFFD. Ids outside the vocabulary decode to nothing.
@@ -52,6 +54,8 @@ class Tokenizer {
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
   bool adds_bos() const;
+  // decode() drops the one space at the beginning of the text that encode() puts there (Llama 2).
+  bool drops_first_space() const;
   const char* kind_name() const;  // "byte-level BPE" | "sentencepiece BPE"
 
  private:

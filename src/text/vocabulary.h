@@ -34,8 +34,9 @@ struct Vocabulary {
   PreTokenizer pre_tokenizer = PreTokenizer::kNone;
   bool nfc = false;               // normalise to NFC before splitting (Qwen)
   bool ignore_merges = false;     // a whole word that is a token needs no merging (Llama 3)
-  bool add_prefix_space = false;  // sentencepiece's add_dummy_prefix
-  bool byte_fallback = false;     // unknown code points become <0xNN> tokens
+  bool add_prefix_space = false;  // sentencepiece's add_dummy_prefix; before every text between added tokens
+  bool prefix_only_at_start = false;  // that space before the whole text only, not after added tokens
+  bool byte_fallback = false;         // unknown code points become <0xNN> tokens
   bool fuse_unknown = false;
   bool add_bos = false, add_eos = false;
   std::vector<std::string>
