@@ -51,10 +51,11 @@ Result<ResolvedModel> resolve_model(const ModelRequest& request, const HubConfig
 
 struct CachedModel {
   std::string name;  // can be given to resolve_model and remove_model: "hf:org/name", "pypi:name==version"
-  std::string revision;        // "main (1a2b3c4d)", "0.1.2": for people
-  uint64_t bytes = 0;          // on disk, each blob once
-  std::filesystem::path path;  // the folder of this model in its cache
-  bool complete = false;       // false: an interrupted pull, or another tool took only some files
+  std::string revision;              // "main (1a2b3c4d)", "0.1.2": for people
+  uint64_t bytes = 0;                // on disk, each blob once
+  std::filesystem::path path;        // the folder of this model in its cache
+  std::vector<std::string> weights;  // "model.safetensors", "SmolLM2.Q4_1.gguf": what is there of them
+  bool complete = false;             // false: an interrupted pull, or another tool took only some files
 };
 
 // Every model in the caches, sorted by name. A cache that is not there is empty.
