@@ -73,6 +73,9 @@ class Sizes(unittest.TestCase):
         self.assertEqual(run("check_size", {"tools/a.py": "def f():\n" + "    g()\n" * 60})[0], 1)
         self.assertEqual(run("check_size", {"src/base/a.cc": "// " + "x" * 108 + "\n"})[0], 1)
 
+    def test_a_string_that_cannot_be_broken_may_be_wide(self):
+        self.assertEqual(run("check_size", {"src/base/a.cc": 'auto s = "' + "x" * 120 + '";\n'})[0], 0)
+
 
 class Abstract(unittest.TestCase):
     ABSTRACT = "class %s {\n public:\n  virtual void f() const = 0;\n};\n"
