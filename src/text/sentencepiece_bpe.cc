@@ -61,6 +61,7 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary, 
                                                   const std::vector<bool>& is_special) {
   SentencePieceBpe bpe(tokens);
   bpe.fuse_unknown_ = vocabulary.fuse_unknown;
+  bpe.prefix_unless_space_ = vocabulary.prefix_unless_space;
   bpe.unknown_id_ = vocabulary.unknown_id.value_or(-1);
   const std::vector<TokenType> types = piece_types(vocabulary);
   std::vector<PatternMatcher::Pattern> user_defined;
@@ -68,7 +69,7 @@ Result<SentencePieceBpe> SentencePieceBpe::create(const Vocabulary& vocabulary, 
   for (size_t i = 0; i < types.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     const std::string_view bytes = tokens.bytes(id);
-    bpe.is_mergeable_[i] = types[i] == TokenType::kNormal && !is_special[i] && !bytes.empty();
+    bpe.is_mergeable_[i] = types[i] == TokenType::kNormal && !is_special[i] && tokens.find(bytes) == id;
     if (types[i] == TokenType::kUserDefined && !vocabulary.tokens[i].empty()) {
       std::string text = spaces_for_escapes(vocabulary.tokens[i]);
       const bool guarded = is_special[i] || is_markup(text);
@@ -202,6 +203,7 @@ void SentencePieceBpe::find_whole_words() {
 void SentencePieceBpe::encode(std::string_view text, std::span<const TextSpan> user_spans, bool prefix_space,
                               std::vector<int32_t>& ids) const {
   if (text.empty()) return;
+  if (prefix_unless_space_ && (text[0] == ' ' || text.starts_with(kEscapedSpace))) prefix_space = false;
   std::string rewritten;
   std::vector<TextSpan> moved_spans;
   const bool has_escapes = text.find(kEscapedSpace) != std::string_view::npos;
@@ -222,30 +224,31 @@ void SentencePieceBpe::encode(std::string_view text, std::span<const TextSpan> u
     text = rewritten;
     user_spans = moved_spans;
   }
+  const size_t first = ids.size();
   size_t begin = 0;
   for (const PatternMatcher::Match& match : user_defined_.find_all(text, user_spans)) {
-    encode_plain(text.substr(begin, match.begin - begin), ids);
+    encode_plain(text.substr(begin, match.begin - begin), first, ids);
     ids.push_back(match.id);
     begin = match.end;
   }
-  encode_plain(text.substr(begin), ids);
+  encode_plain(text.substr(begin), first, ids);
 }
 
 // Cuts before spaces that no piece joins to what stands before them: merges never cross such a place, and
 // short words are quick.
-void SentencePieceBpe::encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
+void SentencePieceBpe::encode_plain(std::string_view text, size_t first, std::vector<int32_t>& ids) const {
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.find(' ', begin + 1);
     while (end != std::string_view::npos && joins_space_[static_cast<unsigned char>(text[end - 1])]) {
       end = text.find(' ', end + 1);
     }
     if (end == std::string_view::npos) end = text.size();
-    encode_word(text.substr(begin, end - begin), ids);
+    encode_word(text.substr(begin, end - begin), first, ids);
     begin = end;
   }
 }
 
-void SentencePieceBpe::encode_word(std::string_view word, std::vector<int32_t>& ids) const {
+void SentencePieceBpe::encode_word(std::string_view word, size_t first, std::vector<int32_t>& ids) const {
   const int32_t id = tokens_->find(word);
   if (id >= 0 && is_whole_word_[static_cast<size_t>(id)]) {
     ids.push_back(id);
@@ -259,7 +262,7 @@ void SentencePieceBpe::encode_word(std::string_view word, std::vector<int32_t>& 
     if (symbol < kCharacterSymbols) {
       ids.push_back(symbol);
     } else {
-      append_unknown(symbol, ids);
+      append_unknown(symbol, first, ids);
     }
   }
 }
@@ -281,7 +284,7 @@ void SentencePieceBpe::append_symbols(std::string_view word, std::vector<int32_t
   }
 }
 
-void SentencePieceBpe::append_unknown(int32_t symbol, std::vector<int32_t>& ids) const {
+void SentencePieceBpe::append_unknown(int32_t symbol, size_t first, std::vector<int32_t>& ids) const {
   if (byte_fallback_) {
     std::string bytes;
     if (symbol >= kByteSymbols) {
@@ -292,7 +295,7 @@ void SentencePieceBpe::append_unknown(int32_t symbol, std::vector<int32_t>& ids)
     for (const char byte : bytes) ids.push_back(id_of_byte_[static_cast<unsigned char>(byte)]);
     return;
   }
-  const bool fused = fuse_unknown_ && !ids.empty() && ids.back() == unknown_id_;
+  const bool fused = fuse_unknown_ && ids.size() > first && ids.back() == unknown_id_;
   if (unknown_id_ >= 0 && !fused) ids.push_back(unknown_id_);
 }
 

@@ -37,7 +37,7 @@ class SentencePieceBpe {
 
   // Appends the ids of text that holds no added tokens. User-defined pieces are taken whole, leftmost and
   // longest; those that spell a control token or markup ("[UNUSED_TOKEN_145]") not where a user wrote them.
-  // user_spans: offsets into text. prefix_space: put a space before the text.
+  // user_spans: offsets into text. prefix_space: put a space before the text, if the vocabulary wants it.
   void encode(std::string_view text, std::span<const TextSpan> user_spans, bool prefix_space,
               std::vector<int32_t>& ids) const;
 
@@ -50,10 +50,11 @@ class SentencePieceBpe {
   void find_whole_words();
   // The symbol of a mergeable piece or of a single character; -1 for anything else.
   int32_t symbol_of(std::string_view text) const;
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) const;
-  void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+  // ids from `first` on belong to the text of which this is a part.
+  void encode_plain(std::string_view text, size_t first, std::vector<int32_t>& ids) const;
+  void encode_word(std::string_view word, size_t first, std::vector<int32_t>& ids) const;
   void append_symbols(std::string_view word, std::vector<int32_t>& symbols) const;
-  void append_unknown(int32_t symbol, std::vector<int32_t>& ids) const;
+  void append_unknown(int32_t symbol, size_t first, std::vector<int32_t>& ids) const;
 
   const TokenTable* tokens_;
   std::vector<bool> is_mergeable_;   // [tokens]: normal pieces that are no control tokens
@@ -66,6 +67,7 @@ class SentencePieceBpe {
   std::array<int32_t, 256> id_of_byte_{};
   bool byte_fallback_ = false;
   bool fuse_unknown_ = false;
+  bool prefix_unless_space_ = false;
   int32_t unknown_id_ = -1;
 };
 

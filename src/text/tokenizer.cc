@@ -108,7 +108,9 @@ Status Tokenizer::Impl::read_tokens(const Vocabulary& vocabulary, size_t num_ids
     } else {
       tokens.append(padding ? std::string_view() : bytes ? std::string_view(*bytes) : spelling);
     }
-    if (!own || padding || overridden || !bytes) continue;
+    // Sentencepiece never sees a space in text: a piece with one can be decoded only.
+    const bool unmatchable = !byte_level_kind && spelling.find(' ') != std::string_view::npos;
+    if (!own || padding || overridden || !bytes || unmatchable) continue;
     if (const auto twin = tokens.index(static_cast<int32_t>(i))) {
       return make_error(Code::kCorrupt, "tokenizer: {} is there twice, as tokens {} and {}",
                         quote_text(spelling), *twin, i);

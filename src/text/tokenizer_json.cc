@@ -107,6 +107,7 @@ Status read_metaspace(const json& part, Vocabulary& vocabulary) {
     return unsupported("Metaspace that splits words", "split = false");
   vocabulary.add_prefix_space = scheme.empty() ? prefix : scheme != "never";
   vocabulary.prefix_only_at_start = scheme == "first";
+  vocabulary.prefix_unless_space = true;
   return {};
 }
 

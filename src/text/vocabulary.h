@@ -36,6 +36,7 @@ struct Vocabulary {
   bool ignore_merges = false;     // a whole word that is a token needs no merging (Llama 3)
   bool add_prefix_space = false;  // sentencepiece's add_dummy_prefix; before every text between added tokens
   bool prefix_only_at_start = false;  // that space before the whole text only, not after added tokens
+  bool prefix_unless_space = false;   // no such space where there is one already (byte-level BPE: always so)
   bool byte_fallback = false;         // unknown code points become <0xNN> tokens
   bool fuse_unknown = false;
   bool add_bos = false, add_eos = false;
