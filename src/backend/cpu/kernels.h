@@ -7,8 +7,85 @@
 
 namespace whippet::cpu {
 
+constexpr int32_t kMaxHeadDim = 256;
+constexpr int32_t kTileQueries = 32;       // queries of one attention tile
+constexpr int32_t kAttentionChunk = 64;    // keys whose scores are held at once
+constexpr int32_t kAttentionSplit = 256;   // keys from one merge to the next, a multiple of kAttentionChunk
+constexpr int32_t kLinearChunk = 512;      // columns that are dequantised at once
+constexpr int32_t kLinearBlockPanels = 4;  // panels that are dequantised at once
+constexpr int32_t kExpBlock = 1024;        // logits whose weights are summed together
+
+// Floats that one worker needs between calls of a kernel.
+constexpr int32_t kLinearScratch = kLinearChunk * kLinearBlockPanels * 16;
+constexpr int32_t kAttentionScratch =
+    (kTileQueries + 2 * kAttentionChunk) * kMaxHeadDim + kTileQueries * kAttentionChunk;
+
+// y[r, o] = bias[o] + sum over c of x[r, c] w[o, c], by falling columns of one panel of 16 outputs after the
+// other: whatever the rows and the panels of a call, an element is summed in the same order.
+struct LinearTask {
+  const void* codes;   // see pack.h
+  const float* scale;  // nullptr: dense
+  const float* min;    // may be nullptr
+  const float* bias;   // may be nullptr
+  int32_t out, columns, group;
+  int32_t panel_begin, panel_end;
+  const float* x;  // [rows, columns]
+  int64_t x_stride;
+  float* y;  // [rows, out]
+  int64_t y_stride;
+  int32_t rows;
+};
+
+// Up to kTileQueries queries of one sequence that read one KV head, against keys [begin, end).
+struct AttentionTile {
+  const float* q[kTileQueries];  // [head_dim] each
+  float* out[kTileQueries];      // [head_dim] each
+  int32_t first[kTileQueries];   // the keys that a query sees
+  int32_t last[kTileQueries];
+  int32_t num_queries, head_dim;
+  float scale;
+  const void* k;  // of this KV head in block 0
+  const void* v;
+  const int32_t* block_table;
+  int32_t block_size;
+  int64_t block_stride;  // elements from one block to the next
+};
+
+// What softmax over some keys came to, per query: head_dim (rounded up to 16) sums of p v, then the largest
+// score, then the sum of p.
+constexpr int32_t attention_state_size(int32_t head_dim) { return (head_dim + 15) / 16 * 16 + 16; }
+
 struct Kernels {
   const char* name;
+
+  // By LinearKind. scratch [kLinearScratch].
+  void (*linear[5])(const LinearTask& task, float* scratch);
+
+  void (*rms_norm)(const float* x, const float* weight, int32_t dim, float eps, float* out);
+  void (*rope)(float* head, const float* cos_sin, int32_t head_dim);
+  void (*silu_mul)(const float* gate, const float* up, float* out, int32_t n);
+  void (*add)(const float* y, float* x, int32_t n);
+  void (*to_f16)(const float* from, uint16_t* to, int32_t n);
+  void (*to_bf16)(const float* from, uint16_t* to, int32_t n);
+  // e^x within 2^-23 relative; 0 below -87.3, e^88 above 88.
+  void (*exp)(const float* x, float* out, int32_t n);
+
+  // By the cache's type: fp32, fp16, bf16. Sets state [num_queries][attention_state_size] from the keys
+  // [begin, end), at most kAttentionSplit. scratch [kAttentionScratch].
+  void (*attention[3])(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
+  // Adds the state of later keys to that of earlier ones.
+  void (*attention_merge)(float* into, const float* from, int32_t num_queries, int32_t head_dim);
+  void (*attention_finish)(const AttentionTile& tile, const float* state);
+
+  // Replaces what is not finite by -inf and returns the largest (-inf: nothing was finite).
+  float (*clean_max)(float* x, int32_t n);
+  // e^((x - max) * inverse_temperature): into weights [n], their sums by kExpBlock into block_sums, and the
+  // sum of those in order.
+  double (*softmax_weights)(const float* x, int32_t n, float max, float inverse_temperature, float* weights,
+                            double* block_sums);
+  // Writes the indices with x[i] >= threshold in rising order; returns how many.
+  int32_t (*find_at_least)(const float* x, int32_t n, float threshold, int32_t* indices);
+  int32_t (*count_greater)(const float* x, int32_t n, float threshold);
 };
 
 }  // namespace whippet::cpu

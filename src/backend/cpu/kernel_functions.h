@@ -1,0 +1,35 @@
+// What the kernel files of one instruction set define; kernel_table.cc puts them into its table. Included
+// only by files that are compiled once per set (WHIPPET_ISA is its name).
+#pragma once
+
+#include "backend/cpu/kernels.h"
+
+namespace whippet::cpu::WHIPPET_ISA {
+
+void linear_f32(const LinearTask& task, float* scratch);
+void linear_f16(const LinearTask& task, float* scratch);
+void linear_bf16(const LinearTask& task, float* scratch);
+void linear_int8(const LinearTask& task, float* scratch);
+void linear_int4(const LinearTask& task, float* scratch);
+
+void rms_norm(const float* x, const float* weight, int32_t dim, float eps, float* out);
+void rope(float* head, const float* cos_sin, int32_t head_dim);
+void silu_mul(const float* gate, const float* up, float* out, int32_t n);
+void add(const float* y, float* x, int32_t n);
+void to_f16(const float* from, uint16_t* to, int32_t n);
+void to_bf16(const float* from, uint16_t* to, int32_t n);
+void exp(const float* x, float* out, int32_t n);
+
+void attention_f32(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
+void attention_f16(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
+void attention_bf16(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
+void attention_merge(float* into, const float* from, int32_t num_queries, int32_t head_dim);
+void attention_finish(const AttentionTile& tile, const float* state);
+
+float clean_max(float* x, int32_t n);
+double softmax_weights(const float* x, int32_t n, float max, float inverse_temperature, float* weights,
+                       double* block_sums);
+int32_t find_at_least(const float* x, int32_t n, float threshold, int32_t* indices);
+int32_t count_greater(const float* x, int32_t n, float threshold);
+
+}  // namespace whippet::cpu::WHIPPET_ISA

@@ -1,0 +1,28 @@
+#include "backend/cpu/kernel_functions.h"
+
+#define WHIPPET_NAME_OF(isa) #isa
+#define WHIPPET_NAME(isa) WHIPPET_NAME_OF(isa)
+
+namespace whippet::cpu::WHIPPET_ISA {
+
+extern const Kernels kKernels;
+const Kernels kKernels = {
+    .name = WHIPPET_NAME(WHIPPET_ISA),
+    .linear = {linear_f32, linear_f16, linear_bf16, linear_int8, linear_int4},
+    .rms_norm = rms_norm,
+    .rope = rope,
+    .silu_mul = silu_mul,
+    .add = add,
+    .to_f16 = to_f16,
+    .to_bf16 = to_bf16,
+    .exp = exp,
+    .attention = {attention_f32, attention_f16, attention_bf16},
+    .attention_merge = attention_merge,
+    .attention_finish = attention_finish,
+    .clean_max = clean_max,
+    .softmax_weights = softmax_weights,
+    .find_at_least = find_at_least,
+    .count_greater = count_greater,
+};
+
+}  // namespace whippet::cpu::WHIPPET_ISA

@@ -1,0 +1,57 @@
+// Between floats and the types that weights and caches are kept in.
+#pragma once
+
+#include "simd_memory.h"
+
+namespace whippet::cpu::WHIPPET_ISA {
+namespace {
+
+WH_SIMD Vec load(const int8_t* p) {
+  return from_lanes([&](int i) { return static_cast<float>(p[i]); });
+}
+WH_SIMD float widen_f16(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1fu, mantissa = half & 0x3ffu;
+  if (exponent == 0x1f) return float_of(sign | 0x7f800000u | mantissa << 13);
+  if (exponent != 0) return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+  return sign != 0 ? -magnitude : magnitude;
+}
+WH_SIMD uint16_t narrow_f16(float value) {
+  const uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u)  // the addition rounds to multiples of 2^-24
+    return static_cast<uint16_t>(sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u));
+  return static_cast<uint16_t>(sign | (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13);
+}
+WH_SIMD uint16_t narrow_bf16(float value) {
+  const uint32_t bits = bits_of(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+WH_SIMD Vec load_f16(const uint16_t* p, int n) {
+  return from_lanes([&](int i) { return i < n ? widen_f16(p[i]) : 0.0f; });
+}
+WH_SIMD Vec load_bf16(const uint16_t* p, int n) {
+  return from_lanes([&](int i) { return i < n ? float_of(static_cast<uint32_t>(p[i]) << 16) : 0.0f; });
+}
+WH_SIMD void store_f16(uint16_t* p, Vec a, int n) {
+  for (int i = 0; i < n; ++i) p[i] = narrow_f16(lane(a, i));
+}
+WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
+  for (int i = 0; i < n; ++i) p[i] = narrow_bf16(lane(a, i));
+}
+
+WH_SIMD Codes load_codes(const uint32_t* p) { return {p}; }
+template <int kIndex>
+WH_SIMD Vec nibble(Codes c) {
+  return by_four([&](int i) {
+    FourInts dwords;
+    __builtin_memcpy(&dwords, c.p + 4 * i, sizeof(dwords));
+    return __builtin_convertvector((dwords >> (4 * kIndex)) & 15, Four);
+  });
+}
+
+}  // namespace
+}  // namespace whippet::cpu::WHIPPET_ISA
