@@ -41,8 +41,8 @@ why_it_failed() {
   text=$(tail -c +$((step_offset + 1)) "$log" 2>/dev/null | tr '\r' '\n')
   # match PATTERN: without a pipe, so that a long log cannot end it early.
   match() { grep -qiE "$1" <<<"$text"; }
-  if match 'No space left on device|enough free space|Disk quota exceeded'; then
-    echo "no disk space left (df: $(df -Ph "$root" | awk 'NR == 2 {print $4}') free in $root)"
+  if match 'No space left on device|enough free space|Disk quota exceeded' || (($(free_mib) < 8)); then
+    echo "no disk space left ($(free_mib) MiB free in $root/build)"
   elif match 'Could not get lock|dpkg was interrupted'; then
     echo "apt is busy or was interrupted; wait for the other program, or run: dpkg --configure -a"
   elif match 'No CMAKE_CXX_COMPILER could be found|is not able to compile a simple test program|unrecognized command.line option .-std='; then
@@ -85,11 +85,13 @@ show_progress() {
   if [[ -t 1 ]]; then printf '\r\033[K'; fi
 }
 
+free_mib() { df -Pm "$root/build" | awk 'NR == 2 {print $4}'; }
+
 # need_disk MIB: stops before a long run that could not end.
 need_disk() {
   local free
-  free=$(df -Pm "$root" | awk 'NR == 2 {print $4}')
-  ((free >= $1)) || fail "no disk space: $free MiB free in $root, $1 MiB are needed"
+  free=$(free_mib)
+  ((free >= $1)) || fail "no disk space: $free MiB free in $root/build, $1 MiB are needed"
 }
 
 # jobs: compilers to run at once: one a core, and 1 GiB of memory for each.
