@@ -157,11 +157,33 @@ class Attention : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Backend> backend_ = cpu_backend(GetParam());
 };
 
-// What softmax may be off by: scores have an error of about dim eps |q||k| scale, so weights have that
-// relative error, twice; the sum over keys adds a rounding for each key and each merge. Values are below
-// `largest` in size.
-double bound_of(const AttentionCase& setup, int32_t keys, double largest_score, double largest_value) {
-  return 0x1p-23 * (2 * (setup.head_dim + 4) * largest_score + keys + 20) * largest_value;
+// What the output of row r, head h may be off by, to first order (u = 2^-24, m = sum |q_d k_d| scale of the
+// worst key): a score by (head_dim + 2) u m; a weight by twice that and e^x's 2 u and a few roundings,
+// relative to it; the weighted mean of values by twice the weights' error, a rounding a key and four a merge.
+double bound_of(const BatchView& batch, const AttentionArgs& args, int32_t r, int32_t h) {
+  const KvCacheView& cache = args.cache;
+  const auto element = [&](const void* base, int64_t at) {
+    if (cache.dtype == DType::kF32) return static_cast<const float*>(base)[at];
+    const uint16_t bits = static_cast<const uint16_t*>(base)[at];
+    return cache.dtype == DType::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+  };
+  double score = 0, value = 0;
+  const int32_t last = batch.positions[r];
+  for (int32_t t = args.window > 0 ? std::max(0, last - args.window + 1) : 0; t <= last; ++t) {
+    const int64_t block =
+        batch.block_table[batch.seq_of_token[r] * batch.max_blocks_per_seq + t / cache.block_size];
+    const int64_t row =
+        ((block * cache.num_kv_heads + args.kv_head_of_q[h]) * cache.block_size + t % cache.block_size) *
+        cache.head_dim;
+    double sum = 0;
+    for (int32_t d = 0; d < cache.head_dim; ++d) {
+      sum += std::abs(args.q.row<float>(r)[h * cache.head_dim + d] * element(cache.k, row + d)) * args.scale;
+      value = std::max(value, std::abs(static_cast<double>(element(cache.v, row + d))));
+    }
+    score = std::max(score, sum);
+  }
+  const int32_t merges = last / 256 + 1;
+  return 0x1p-24 * value * (2 * (2 * (cache.head_dim + 2) * score + 6) + last + 1 + 4 * merges);
 }
 
 TEST_P(Attention, AgreesWithTheReference) {
@@ -175,9 +197,13 @@ TEST_P(Attention, AgreesWithTheReference) {
     TestMat q = TestMat::random(random, rows, cols, 9), expected(rows, cols), actual(rows, cols, 11);
     reference::attention(batch.view(), args_of(setup, sequences, q.mat(), expected.mat()));
     backend_->attention(batch.view(), args_of(setup, sequences, q.mat(), actual.mat()));
-    // |q||k| scale: norms of normal vectors of this length, k twice as long.
-    const double score = 2 * 2.5 * std::sqrt(static_cast<double>(setup.head_dim));
-    const auto bound = [&](int32_t, int32_t) { return bound_of(setup, 530, score, 5); };
+    const AttentionArgs args = args_of(setup, sequences, q.mat(), actual.mat());
+    std::vector<double> bounds;
+    for (int32_t r = 0; r < rows; ++r)
+      for (int32_t h = 0; h < args.num_q_heads; ++h) bounds.push_back(bound_of(batch.view(), args, r, h));
+    const auto bound = [&](int32_t r, int32_t c) {
+      return bounds[r * args.num_q_heads + c / setup.head_dim];
+    };
     expect_within(actual, expected, bound, setup.name());
     EXPECT_TRUE(actual.intact()) << setup.name();
   }

@@ -28,7 +28,9 @@ class TestMat {
   static TestMat random(Random& random, int32_t rows, int32_t cols, int32_t gap = 0, float scale = 1);
 
   Mat mat() { return {values_.data() + kGuard, DType::kF32, rows_, cols_, stride_}; }
-  float at(int32_t r, int32_t c) const { return values_[kGuard + static_cast<size_t>(r) * stride_ + c]; }
+  const float& at(int32_t r, int32_t c) const {
+    return values_[kGuard + static_cast<size_t>(r) * stride_ + c];
+  }
   float& at(int32_t r, int32_t c) { return values_[kGuard + static_cast<size_t>(r) * stride_ + c]; }
   int32_t rows() const { return rows_; }
   int32_t cols() const { return cols_; }
