@@ -14,20 +14,13 @@
 #include "engine/limits.h"
 #include "engine/memory.h"
 #include "engine/metrics.h"
+#include "engine/model_facts.h"
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "model/loader.h"
 #include "text/tokenizer.h"
 
 namespace whippet {
-
-// What the engine must know of a checkpoint beside its Model.
-struct ModelFacts {
-  std::string name;              // label of the metrics
-  std::string fingerprint;       // names weights and quantization; part of every cached block's name
-  std::vector<int32_t> eos_ids;  // all that the checkpoint names: config, generation config, template
-  int32_t vocab_used = 0;        // ids from here on are padding and never drawn (tokenizer.vocab_size())
-};
 
 class EngineCore {
  public:

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "whippet/whippet.h"  // TokenLogprob, Usage, Timing
+#include "whippet/request.h"  // TokenLogprob, Usage, Timing
 
 namespace whippet {
 

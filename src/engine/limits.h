@@ -30,6 +30,7 @@ struct CoreLimits {
 // Most logprobs that a request may ask for beside each token.
 constexpr int32_t kMaxLogprobs = 20;
 
+// num_blocks is 0 until the plan has it.
 CoreLimits core_limits(const EnginePlan& plan, const ModelSpec& spec);
 
 // Blocks that one sequence of `length` tokens holds at most at any time: all of them, or where every layer

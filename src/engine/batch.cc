@@ -1,0 +1,130 @@
+#include "engine/batch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/math.h"
+#include "engine/sequence.h"
+
+namespace whippet {
+namespace {
+
+// Where each array of a batch starts in its words; every one on a cache line.
+struct Layout {
+  int64_t token_ids, positions, seq_of_token, row_begin, kv_len, logit_rows, inv_freq, block_table, size;
+
+  Layout(int64_t num_tokens, int64_t num_seqs, int64_t num_logits, int64_t num_frequencies,
+         int64_t max_blocks) {
+    int64_t next = 0;
+    const auto place = [&next](int64_t words) {
+      return std::exchange(next, next + align_up<int64_t>(words, 16));
+    };
+    token_ids = place(num_tokens);
+    positions = place(num_tokens);
+    seq_of_token = place(num_tokens);
+    row_begin = place(num_seqs + 1);
+    kv_len = place(num_seqs);
+    logit_rows = place(num_logits);
+    inv_freq = place(num_seqs * num_frequencies);
+    block_table = place(num_seqs * max_blocks);
+    size = next;
+  }
+};
+
+void view_at(const Layout& at, const int32_t* base, BatchView& view) {
+  view.token_ids = base + at.token_ids;
+  view.positions = base + at.positions;
+  view.seq_of_token = base + at.seq_of_token;
+  view.row_begin = base + at.row_begin;
+  view.kv_len = base + at.kv_len;
+  view.logit_rows = base + at.logit_rows;
+  view.inv_freq = reinterpret_cast<const float*>(base + at.inv_freq);
+  view.block_table = base + at.block_table;
+}
+
+}  // namespace
+
+size_t BatchBuilder::max_words(const CoreLimits& limits, int32_t num_frequencies) {
+  return static_cast<size_t>(Layout(limits.max_num_batched_tokens, limits.max_num_seqs, limits.max_num_logits,
+                                    num_frequencies, limits.max_blocks_per_seq())
+                                 .size);
+}
+
+BatchBuilder::BatchBuilder(const CoreLimits& limits, int32_t num_frequencies)
+    : limits_(limits), num_frequencies_(num_frequencies) {
+  for (Buffer& words : words_) words = Buffer::host(max_words(limits, num_frequencies) * sizeof(int32_t));
+  for (auto& sources : sources_) sources.resize(static_cast<size_t>(limits.max_num_batched_tokens));
+}
+
+const Batch& BatchBuilder::build(const Plan& plan) {
+  const int32_t slot = std::exchange(next_, 1 - next_);
+  const auto num_seqs = static_cast<int32_t>(plan.rows.size());
+  WH_CHECK(num_seqs <= limits_.max_num_seqs && plan.num_tokens <= limits_.max_num_batched_tokens &&
+               plan.num_logits <= limits_.max_num_logits,
+           "{} sequences, {} rows, {} logits", num_seqs, plan.num_tokens, plan.num_logits);
+  size_t max_blocks = 1;
+  for (const PlannedRows& rows : plan.rows) max_blocks = std::max(max_blocks, rows.sequence->blocks.size());
+
+  const Layout at(plan.num_tokens, num_seqs, plan.num_logits, num_frequencies_,
+                  static_cast<int64_t>(max_blocks));
+  int32_t* words = words_[slot].as<int32_t>();
+  Batch& batch = batch_[slot];
+  batch.slot = slot;
+  batch.words = {words, static_cast<size_t>(at.size)};
+  batch.sources = std::span(sources_[slot]).first(static_cast<size_t>(plan.num_tokens));
+  batch.has_sources = false;
+  batch.host = BatchView{.num_tokens = plan.num_tokens,
+                         .num_seqs = num_seqs,
+                         .num_logits = plan.num_logits,
+                         .max_blocks_per_seq = static_cast<int32_t>(max_blocks)};
+  view_at(at, words, batch.host);
+
+  int32_t row = 0;
+  for (int32_t s = 0; s < num_seqs; ++s) {
+    const PlannedRows& rows = plan.rows[static_cast<size_t>(s)];
+    const Sequence& sequence = *rows.sequence;
+    words[at.row_begin + s] = row;
+    words[at.kv_len + s] = rows.begin + rows.count;
+    for (int32_t i = 0; i < rows.count; ++i, ++row) {
+      const auto position = static_cast<size_t>(rows.begin + i);
+      const bool known = position < sequence.tokens.size();
+      words[at.token_ids + row] = known ? sequence.tokens[position] : 0;
+      words[at.positions + row] = rows.begin + i;
+      words[at.seq_of_token + row] = s;
+      sources_[slot][static_cast<size_t>(row)] = known ? -1 : rows.input_source;
+      batch.has_sources |= !known;
+    }
+    for (int32_t i = 0; i < rows.num_logits; ++i) {
+      words[at.logit_rows + rows.first_logit + i] = row - rows.num_logits + i;
+    }
+    if (num_frequencies_ > 0) {
+      std::memcpy(words + at.inv_freq + static_cast<int64_t>(s) * num_frequencies_,
+                  sequence.frequencies.data(), static_cast<size_t>(num_frequencies_) * sizeof(float));
+    }
+    int32_t* table = words + at.block_table + static_cast<int64_t>(s) * static_cast<int64_t>(max_blocks);
+    std::ranges::copy(sequence.blocks, table);
+    std::fill(table + sequence.blocks.size(), table + max_blocks, -1);
+  }
+  words[at.row_begin + num_seqs] = row;
+  return batch;
+}
+
+BatchView Batch::at(const int32_t* base) const {
+  BatchView view = host;
+  const auto moved = [&](const auto* pointer) {
+    return reinterpret_cast<decltype(pointer)>(base +
+                                               (reinterpret_cast<const int32_t*>(pointer) - words.data()));
+  };
+  view.token_ids = moved(host.token_ids);
+  view.positions = moved(host.positions);
+  view.seq_of_token = moved(host.seq_of_token);
+  view.row_begin = moved(host.row_begin);
+  view.kv_len = moved(host.kv_len);
+  view.logit_rows = moved(host.logit_rows);
+  view.inv_freq = moved(host.inv_freq);
+  view.block_table = moved(host.block_table);
+  return view;
+}
+
+}  // namespace whippet

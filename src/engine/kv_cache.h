@@ -1,0 +1,24 @@
+// The memory behind the block numbers: K and V of every layer, taken from the backend once.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/limits.h"
+#include "model/spec.h"
+#include "tensor/buffer.h"
+
+namespace whippet {
+
+class KvCache {
+ public:
+  KvCache(const ModelSpec& spec, const CoreLimits& limits, Backend& backend);
+
+  const std::vector<KvCacheView>& layers() const { return layers_; }  // [num_layers]
+
+ private:
+  std::vector<Buffer> memory_;  // [2 * num_layers] K, V of layer 0, K, V of layer 1, ...
+  std::vector<KvCacheView> layers_;
+};
+
+}  // namespace whippet
