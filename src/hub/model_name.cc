@@ -36,10 +36,11 @@ bool is_revision(std::string_view text) {
 
 // What only a path begins or ends with, or has too many parts for a hub's name.
 bool looks_like_path(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('@'));  // a revision may have slashes
   return text.starts_with('/') || text.starts_with("./") || text.starts_with("../") ||
          text.starts_with("~") || text == "." || text == ".." || text.ends_with('/') ||
          text.ends_with(".gguf") || text.ends_with(".safetensors") || text.ends_with(".bin") ||
-         text.find('\\') != text.npos || std::count(text.begin(), text.end(), '/') > 1;
+         text.find('\\') != text.npos || std::count(name.begin(), name.end(), '/') > 1;
 }
 
 // kLocal: no hub is called so.
