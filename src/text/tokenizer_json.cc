@@ -258,6 +258,8 @@ Result<Vocabulary> read_tokenizer_json(std::string_view text) {
   WH_TRY(read_post_processor(document.root, vocabulary));
   WH_TRY(read_added_tokens(document.root, vocabulary));
   if (document.vocab.empty()) return corrupt("model.vocab is no object with tokens");
+  // The parser takes a list out of the tree.
+  if (find_member(*model, "merges") != nullptr) return corrupt("model.merges is no list");
   WH_TRY(place_tokens(vocabulary, std::move(document.vocab)));
   vocabulary.merges = std::move(document.merges);
   if (vocabulary.kind == TokenizerKind::kSentencePieceBpe && vocabulary.merges.empty()) {
