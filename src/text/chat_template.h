@@ -1,9 +1,9 @@
 // Chat templates: the Jinja subset that real checkpoints use, compiled once, rendered many times.
-// A template is untrusted input: parsing and rendering are bounded in depth, steps and output.
+// A template is untrusted input: parsing and rendering are bounded in depth, steps, output and memory.
 // Immutable after construction; render is safe from any thread.
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,21 +11,17 @@
 
 #include "base/error.h"
 #include "text/marked_text.h"
+#include "text/template_limits.h"
 
 namespace whippet {
-
-struct TemplateLimits {
-  int64_t max_steps = 1'000'000;         // evaluated nodes and loop iterations
-  size_t max_output = 16 * 1024 * 1024;  // bytes, of the output and of any value on the way
-  int max_depth = 100;                   // nesting of expressions, blocks and macro calls
-};
 
 // Ordered, since `tojson` must keep the order in which a client wrote its keys.
 using TemplateVariables = nlohmann::ordered_json;
 
 class ChatTemplate {
  public:
-  // kUnsupported names the construct and the line; kInvalidArgument is a syntax error with its line.
+  // Every error names the line. kUnsupported: a construct, filter or test that is not implemented;
+  // kInvalidArgument: a syntax error, or text that is no UTF-8; kResourceExhausted: too deep or too long.
   static Result<ChatTemplate> parse(std::string_view source, TemplateLimits limits = {});
 
   ChatTemplate(ChatTemplate&&) noexcept;
@@ -33,10 +29,14 @@ class ChatTemplate {
   ~ChatTemplate();
 
   // variables: an object: "messages", "tools", "add_generation_prompt", "bos_token", and whatever else the
-  // template asks for. Every string in it counts as written by a user and is marked in the result, except the
-  // token spellings that the checkpoint gives: bos_token, eos_token, pad_token, unk_token.
-  // Errors: raise_exception of the template, a limit, a type error, each with its line.
-  Result<MarkedText> render(const TemplateVariables& variables) const;
+  // template asks for; "tools" and "documents" are none where they are absent, as Hugging Face has it.
+  // Every string in it, keys of objects too, counts as written by a user and is marked in the result, except
+  // the token spellings that the checkpoint gives: bos_token, eos_token, pad_token, unk_token.
+  // now: what strftime_now() of the template shows; local time is the caller's business.
+  // Every error names the line: kInvalidArgument for what the template refuses (raise_exception) or cannot do
+  // with these values, kUnsupported, kResourceExhausted for a limit.
+  Result<MarkedText> render(const TemplateVariables& variables, std::chrono::sys_seconds now) const;
+  Result<MarkedText> render(const TemplateVariables& variables) const;  // now: the system's clock, UTC
 
  private:
   struct Impl;
