@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the expected results of the chat template tests with Jinja2, set up as Hugging Face transformers does.
+"""Fills in what chat templates must render, with Jinja2 set up as Hugging Face transformers does.
 
   python3 -m venv VENV
   VENV/bin/pip install jinja2==3.1.6
-  VENV/bin/python tools/make_template_goldens.py [--templates FOLDER] [--out tests/data]
+  VENV/bin/python tools/make_template_goldens.py [--templates FOLDER] [--data tests/data]
 
-template_goldens.jsonl: the variables of all cases, then one case a line, {"template", "text"}, or "error": true
-where Jinja2 refuses the template or the render. The cases are in template_cases.py.
-template_model_goldens.jsonl: {"file", "variables", "text" | "error"} for the templates of real models, which are
-read from FOLDER (*.jinja) and are no part of this project. It is written only with --templates.
-The clock stands at 2024-07-26 12:34:56.
+template_goldens.jsonl: the variables of all cases on the first line, then one case a line, {"template"}.
+template_model_goldens.jsonl: {"file", "variables"}, for the templates of real models, which are read from FOLDER
+and are no part of this project; it is left as it is without --templates.
+To each case is added its "text", or "error": true where Jinja2 refuses the template or the render. To add a case,
+add its line and run this. The clock of strftime_now stands at 2024-07-26 12:34:56.
 """
 import argparse
 import datetime
@@ -20,8 +20,6 @@ import jinja2
 import jinja2.ext
 import jinja2.nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-import template_cases
 
 NOW = datetime.datetime(2024, 7, 26, 12, 34, 56)
 
@@ -57,40 +55,38 @@ def make_environment():
     return environment
 
 
-def render(environment, source, variables):
-    """What is added to a case: its text, or that it is an error."""
+def with_result(environment, case, source, variables):
+    case = {key: value for key, value in case.items() if key not in ("text", "error")}
     try:
-        return {"text": environment.from_string(source).render({"tools": None, "documents": None, **variables})}
+        text = environment.from_string(source).render({"tools": None, "documents": None, **variables})
     except Exception:
-        return {"error": True}
+        return {**case, "error": True}
+    assert " at 0x" not in text, f"{source} prints an address"
+    return {**case, "text": text}
 
 
-def write(path, cases):
-    with open(path, "w", encoding="utf-8") as out:
-        for case in cases:
-            out.write(json.dumps(case, ensure_ascii=False) + "\n")
-    print(f"{path}: {len(cases)} cases, {sum('error' in case for case in cases)} of them errors")
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def write(path, lines):
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    print(f"{path}: {len(lines)} lines, {sum('error' in line for line in lines)} errors")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--templates", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "tests/data")
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "tests/data")
     options = parser.parse_args()
     environment = make_environment()
-    cases = [{"template": template, **render(environment, template, template_cases.DATA)}
-             for template in template_cases.snippets()]
-    for case in cases:
-        assert " at 0x" not in case.get("text", ""), f"{case['template']} prints an address"
-    write(options.out / "template_goldens.jsonl", [{"variables": template_cases.DATA}, *cases])
-    if options.templates is None:
-        return
-    cases = []
-    for file in sorted(options.templates.glob("*.jinja")):
-        for variables in template_cases.conversations():
-            cases.append({"file": file.name, "variables": variables,
-                          **render(environment, file.read_text(encoding="utf-8"), variables)})
-    write(options.out / "template_model_goldens.jsonl", cases)
+    path = options.data / "template_goldens.jsonl"
+    first, *cases = read(path)
+    write(path, [first] + [with_result(environment, case, case["template"], first["variables"]) for case in cases])
+    if options.templates is not None:
+        path = options.data / "template_model_goldens.jsonl"
+        sources = {file.name: file.read_text(encoding="utf-8") for file in options.templates.glob("*.jinja")}
+        write(path, [with_result(environment, case, sources[case["file"]], case["variables"]) for case in read(path)])
 
 
 if __name__ == "__main__":
