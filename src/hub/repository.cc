@@ -71,7 +71,8 @@ Result<std::vector<RepoFile>> Pull::with_sizes(std::vector<RepoFile> files) cons
   for (RepoFile& file : files) {
     const bool known = file.size && !(file.sha256.empty() && file.git_sha1.empty());
     if (known || !repository.look_at) continue;
-    WH_ASSIGN(file, repository.look_at(client, repository.file_url(listing, file), std::move(file)));
+    const std::string url = repository.file_url(listing, file);
+    WH_ASSIGN(file, repository.look_at(client, url, std::move(file)));
   }
   return files;
 }
