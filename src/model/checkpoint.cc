@@ -179,10 +179,11 @@ Error unreadable_folder(const fs::path& folder, const std::vector<std::string>& 
 
 Result<Checkpoint> open_folder(const fs::path& folder) {
   WH_ASSIGN(const std::vector<std::string> files, list_files(folder));
-  if (contains(files, "model.safetensors.index.json") || !ending_in(files, ".safetensors").empty()) {
-    return open_safetensors(folder, files);
-  }
   const std::vector<std::string> ggufs = ending_in(files, ".gguf");
+  const bool safetensors =
+      contains(files, "model.safetensors.index.json") || !ending_in(files, ".safetensors").empty();
+  if (safetensors && (ggufs.empty() || contains(files, "config.json")))
+    return open_safetensors(folder, files);
   if (ggufs.size() == 1) return open_gguf(folder / ggufs.front());
   if (ggufs.size() > 1) {
     return make_error(Code::kInvalidArgument, "{} has several GGUF files, name one of them: {}",

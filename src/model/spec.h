@@ -19,7 +19,7 @@ struct RopeSpec {
   float low_freq_factor = 1;   // llama3
   float high_freq_factor = 4;  // llama3
   int32_t original_max_position = 0;
-  std::vector<float> factors;  // [head_dim / 2] divide the frequencies (GGUF's rope_freqs)
+  std::vector<float> factors = {};  // [head_dim / 2] divide the frequencies (GGUF's rope_freqs)
 };
 
 struct ModelSpec {
