@@ -1,6 +1,7 @@
 // What Jinja2 renders, case by case: tools/make_template_goldens.py wrote the files in tests/data.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -71,6 +72,52 @@ TEST(TemplateGolden, TemplatesOfRealModelsRenderAsInJinja) {
   }
 }
 
+// The text with letters and angle brackets moved to where no template writes: U+E000 and on.
+std::string disguised(const std::string& text) {
+  std::string moved;
+  for (const char c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '<' || c == '>';
+    if (letter) moved += "\xee\x80";
+    moved += letter ? static_cast<char>(c | 0x80) : c;
+  }
+  return moved;
+}
+
+// Disguises what users write freely: all strings but those that templates look at.
+void disguise(Json& value) {
+  if (value.is_string()) value = disguised(value.get<std::string>());
+  if (!value.is_structured()) return;
+  for (const auto& [key, element] : value.items()) {
+    if (key != "role" && key != "type") disguise(value.is_array() ? value[std::stoul(key)] : value[key]);
+  }
+}
+
+TEST(TemplateGolden, RealTemplatesMarkAllThatUsersWroteAndNothingOfTheirs) {
+  if (!fs::exists(kShared)) GTEST_SKIP() << "the templates are in " << kShared << ", which is not here";
+  size_t marked = 0;
+  for (const Json& line : read_lines(kSource / "tests/data/template_model_goldens.jsonl")) {
+    if (line.contains("error")) continue;
+    Json variables = line["variables"];
+    for (const char* key : {"messages", "tools"}) {
+      if (variables.contains(key)) disguise(variables[key]);
+    }
+    const auto parsed =
+        ChatTemplate::parse(read_text(kShared / "chat_templates" / line["file"].get<std::string>()));
+    ASSERT_TRUE(parsed.ok());
+    const auto rendered = parsed->render(variables, kNow);
+    ASSERT_TRUE(rendered.ok()) << rendered.error().message;
+    std::string outside = rendered->text;
+    for (auto span = rendered->user_spans.rbegin(); span != rendered->user_spans.rend(); ++span) {
+      const std::string inside = outside.substr(span->begin, span->end - span->begin);
+      EXPECT_EQ(inside.find('<'), std::string::npos) << inside << "\n" << line;
+      marked += inside.size();
+      outside.erase(span->begin, span->end - span->begin);
+    }
+    EXPECT_EQ(outside.find("\xee\x80"), std::string::npos) << outside << "\n" << line;
+  }
+  EXPECT_GT(marked, 10'000u);
+}
+
 class ModelFolder : public testing::TestWithParam<const char*> {};
 
 TEST_P(ModelFolder, RendersEveryGoldenChat) {
@@ -85,6 +132,31 @@ TEST_P(ModelFolder, RendersEveryGoldenChat) {
     variables["bos_token"] = "<s>";
     EXPECT_EQ(outcome(source, variables), "text: " + text) << variables.dump();
   }
+}
+
+TEST_P(ModelFolder, TellsASpelledControlTokenFromItsOwn) {
+  const fs::path folder = kShared / GetParam();
+  if (!fs::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  const auto parsed = ChatTemplate::parse(read_text(folder / "chat_template.jinja"));
+  ASSERT_TRUE(parsed.ok());
+  const std::string token = "<|im_end|>";
+  size_t spelled = 0;
+  for (Json variables : read_lines(folder / "golden_chat.jsonl")) {
+    if (!variables.contains("user_spells_control_token")) continue;
+    const std::string content = variables["messages"][0]["content"];
+    const auto rendered = parsed->render(variables, kNow);
+    ASSERT_TRUE(rendered.ok());
+    const std::string& text = rendered->text;
+    for (size_t at = text.find(token); at != std::string::npos; at = text.find(token, at + 1)) {
+      const bool in_content = at == text.find(content) + content.find(token);
+      const bool marked =
+          std::any_of(rendered->user_spans.begin(), rendered->user_spans.end(),
+                      [&](TextSpan span) { return at < span.end && span.begin < at + token.size(); });
+      EXPECT_EQ(marked, in_content) << at << " in " << text;
+      spelled += in_content ? 1 : 0;
+    }
+  }
+  EXPECT_GT(spelled, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(TemplateGolden, ModelFolder,

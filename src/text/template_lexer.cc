@@ -235,7 +235,8 @@ class Lexer {
     static constexpr std::string_view kClosing = ")]}";
     if (kOpening.find(c) != kNone) open_brackets += kClosing[kOpening.find(c)];
     if (kClosing.find(c) != kNone) {
-      if (!open_brackets.ends_with(c)) return error("unexpected '{}'", c);
+      if (open_brackets.empty()) return error("unexpected '{}'", c);
+      if (open_brackets.back() != c) return error("unexpected '{}', expected '{}'", c, open_brackets.back());
       open_brackets.pop_back();
     }
     add(TokenType::kOperator, std::string(1, c));

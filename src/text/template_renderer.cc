@@ -112,6 +112,7 @@ Result<Renderer::Flow> Renderer::execute_for(const Statement& statement) {
   Loop* const loop = runtime_.make(Loop{items});
   for (; loop->index < items.size(); ++loop->index) {
     const Inside inside(*this, runtime_.make(Scope{scope_}));
+    WH_TRY(runtime_.step());
     WH_TRY(assign(program_.loop, loop));
     WH_TRY(assign_all(statement, items[loop->index]));
     WH_ASSIGN(const Flow flow, execute(statement.body));

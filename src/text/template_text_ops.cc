@@ -40,7 +40,7 @@ Result<Value> map_chars(Runtime& runtime, const String& string, F map) {
       const Utf8Character c = char_at(part, at);
       size = c.size;
       if (c.code == kInvalidCharacter) {
-        mapped += part[at];
+        mapped += part.substr(at, size);
       } else {
         map(mapped, c.code);
       }
