@@ -32,4 +32,7 @@ double softmax_weights(const float* x, int32_t n, float max, float inverse_tempe
 int32_t find_at_least(const float* x, int32_t n, float threshold, int32_t* indices);
 int32_t count_greater(const float* x, int32_t n, float threshold);
 
+double fma_burst(int64_t rounds, float* sink);
+void read_burst(const float* data, int64_t count, float* sink);
+
 }  // namespace whippet::cpu::WHIPPET_ISA

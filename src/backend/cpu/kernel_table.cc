@@ -23,6 +23,8 @@ const Kernels kKernels = {
     .softmax_weights = softmax_weights,
     .find_at_least = find_at_least,
     .count_greater = count_greater,
+    .fma_burst = fma_burst,
+    .read_burst = read_burst,
 };
 
 }  // namespace whippet::cpu::WHIPPET_ISA

@@ -86,6 +86,10 @@ struct Kernels {
   // Writes the indices with x[i] >= threshold in rising order; returns how many.
   int32_t (*find_at_least)(const float* x, int32_t n, float threshold, int32_t* indices);
   int32_t (*count_greater)(const float* x, int32_t n, float threshold);
+
+  // What a core can do at most (probe.h): returns how many operations it did; reads count floats.
+  double (*fma_burst)(int64_t rounds, float* sink);
+  void (*read_burst)(const float* data, int64_t count, float* sink);
 };
 
 }  // namespace whippet::cpu

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "backend/philox.h"
 
@@ -83,20 +84,29 @@ float inverse_temperature(const Row& row) {  // finite, so that the largest logi
   return std::min(1 / row.params.temperature, std::numeric_limits<float>::max());
 }
 
-// Draws among ids [count] with the given weights, walking by rising id so that the draw depends on the set
-// alone.
+// Draws among ids [count] with the given weights, walking in their order.
 template <class Weight>
-int32_t draw(const Row& row, int32_t* ids, int32_t count, const Weight& weight) {
-  std::sort(ids, ids + count);
+int32_t walk(const Row& row, const int32_t* ids, int32_t count, const Weight& weight) {
   double total = 0;
   for (int32_t i = 0; i < count; ++i) total += weight(ids[i]);
   const double target = uniform_draw(row.params.seed, row.params.position) * total;
   double sum = 0;
+  int32_t token = -1;
   for (int32_t i = 0; i < count; ++i) {
-    sum += weight(ids[i]);
-    if (sum > target) return ids[i];
+    const double each = weight(ids[i]);
+    if (each == 0) continue;
+    token = ids[i];  // the last one where rounding leaves the sum below the target
+    sum += each;
+    if (sum > target) break;
   }
-  return ids[count - 1];
+  return token;
+}
+
+// By rising id, so that the draw depends on the set alone.
+template <class Weight>
+int32_t draw(const Row& row, int32_t* ids, int32_t count, const Weight& weight) {
+  std::sort(ids, ids + count);
+  return walk(row, ids, count, weight);
 }
 
 // How many of the first ids by falling weight reach top_p of the total.
@@ -115,24 +125,51 @@ int32_t nucleus(const Row& row, const int32_t* ids, int32_t count, const Weight&
 int32_t draw_from_few(const Row& row) {
   int32_t* ids = row.scratch.ids.get();
   const auto weight = [&](int32_t id) { return weight_of(row, id); };
-  int32_t count;
+  const auto too_small = [&](int32_t id) { return weight(id) < row.params.min_p && row.x[id] < row.max; };
   if (row.params.top_k > 0 && row.params.top_k < row.n) {
-    count = select_top(row.kernels, row.x, row.n, row.params.top_k, ids);
-  } else {  // a little below the limit, then exactly
-    const double limit = row.max + row.params.temperature * std::log(static_cast<double>(row.params.min_p));
-    const double slack = 1e-5 * (std::abs(limit) + std::abs(row.max) + row.params.temperature);
-    const auto threshold =
-        static_cast<float>(std::max(limit - slack, double{std::numeric_limits<float>::lowest()}));
-    count = row.kernels.find_at_least(row.x, row.n, threshold, ids);
-    std::sort(ids, ids + count, Falling{row.x});
+    int32_t count = select_top(row.kernels, row.x, row.n, row.params.top_k, ids);
+    count = static_cast<int32_t>(std::find_if(ids, ids + count, too_small) - ids);
+    return draw(row, ids, nucleus(row, ids, count, weight), weight);
   }
-  int32_t kept = 1;
-  while (kept < count && weight(ids[kept]) >= row.params.min_p) ++kept;
-  kept = nucleus(row, ids, kept, weight);
-  return draw(row, ids, kept, weight);
+  // A little below the limit of min_p, then exactly.
+  const double limit = row.max + row.params.temperature * std::log(static_cast<double>(row.params.min_p));
+  const double slack = 1e-5 * (std::abs(limit) + std::abs(row.max) + row.params.temperature);
+  const auto threshold =
+      static_cast<float>(std::max(limit - slack, double{std::numeric_limits<float>::lowest()}));
+  int32_t count = row.kernels.find_at_least(row.x, row.n, threshold, ids);
+  count = static_cast<int32_t>(std::remove_if(ids, ids + count, too_small) - ids);
+  if (row.params.top_p >= 1) return walk(row, ids, count, weight);  // by rising id already
+  std::sort(ids, ids + count, Falling{row.x});
+  return draw(row, ids, nucleus(row, ids, count, weight), weight);
 }
 
-// The smallest set by falling weight that has top_p of the whole. Sorts only as many candidates as it keeps.
+// The id by falling weight at which the sum reaches the target: quickselect by weight. Reorders ids.
+int32_t nucleus_border(const Row& row, int32_t* ids, int32_t count, double target) {
+  const Falling falling{row.x};
+  const float* weights = row.scratch.weights.get();
+  int32_t* low = ids;
+  int32_t* high = ids + count;
+  double before = 0;  // of all that fall before low
+  while (high - low > 32) {
+    int32_t three[] = {*low, low[(high - low) / 2], *(high - 1)};
+    std::sort(three, three + 3, falling);
+    const int32_t pivot = three[1];  // neither the first nor the last, so that both sides shrink
+    int32_t* split = std::partition(low, high, [&](int32_t id) { return !falling(pivot, id); });
+    double mass = 0;
+    for (const int32_t* id = low; id < split; ++id) mass += weights[*id];
+    if (before + mass >= target) {
+      high = split;
+    } else {
+      before += mass;
+      low = split;
+    }
+  }
+  std::sort(low, high, falling);
+  while (low + 1 < high && before + weights[*low] < target) before += weights[*low++];
+  return *low;
+}
+
+// The smallest set by falling weight that has top_p of the whole; nothing is sorted that does not have to be.
 int32_t draw_from_nucleus(const Row& row) {
   int32_t* ids = row.scratch.ids.get();
   const float* weights = row.scratch.weights.get();
@@ -148,17 +185,16 @@ int32_t draw_from_nucleus(const Row& row) {
     for (int32_t i = 0; i < count; ++i) mass += weights[ids[i]];
     if (mass > target) break;
   }
-  double sum = 0;
-  int32_t kept = 0;
-  for (int32_t begin = 0, step = 256; begin < count && (kept == 0 || sum < target);
-       begin += step, step *= 4) {
-    const int32_t end = count - begin > step ? begin + step : count;
-    if (end < count) std::nth_element(ids + begin, ids + end, ids + count, Falling{row.x});
-    std::sort(ids + begin, ids + end, Falling{row.x});
-    while (kept < end && (kept == 0 || sum < target)) sum += weights[ids[kept++]];
-    if (end == count) break;
+  const int32_t border = nucleus_border(row, ids, count, target);
+  const Falling falling{row.x};
+  if (count < row.n / 16) {
+    int32_t* end = std::partition(ids, ids + count, [&](int32_t id) { return !falling(border, id); });
+    return draw(row, ids, static_cast<int32_t>(end - ids),
+                [&](int32_t id) { return static_cast<double>(weights[id]); });
   }
-  return draw(row, ids, kept, [&](int32_t id) { return static_cast<double>(weights[id]); });
+  std::iota(ids, ids + row.n, 0);  // cheaper than sorting so many
+  return walk(row, ids, row.n,
+              [&](int32_t id) { return falling(border, id) ? 0.0 : static_cast<double>(weights[id]); });
 }
 
 int32_t draw_from_all(const Row& row) {

@@ -1,0 +1,22 @@
+// What this machine can do at most with a number of threads: the denominators of every speed that is reported
+// as a share. Used by benchmarks. Takes less than a second.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+
+namespace whippet::cpu {
+
+struct MachineSpeed {
+  std::string isa;
+  int32_t num_threads = 0;
+  double read_gb_per_s = 0;  // memory beyond the caches, read by all threads, best of some passes
+  double fma_gflops = 0;     // fp32 multiply-adds from registers, all threads, two operations each
+};
+
+// Arguments as make_backend's options.
+Result<MachineSpeed> measure_machine(int32_t num_threads = 0, const std::string& isa = "");
+
+}  // namespace whippet::cpu
