@@ -48,6 +48,30 @@ def make_types(out):
     save_file(expected, folder / "expected.safetensors")
 
 
+def make_fuzz_seeds(out):
+    """The smallest files that have a bit of everything, beside tests/data in tests/fuzz_seeds."""
+    rng = np.random.default_rng(2)
+    folder = out.parent / "fuzz_seeds" / "gguf"
+    folder.mkdir(parents=True, exist_ok=True)
+    for type in TYPES:
+        columns = GGML_QUANT_SIZES[type][0] if type in HALVES else 2
+        writer = GGUFWriter(folder / f"{type.name}.gguf", "llama")
+        for add in (writer.add_context_length, writer.add_embedding_length, writer.add_feed_forward_length):
+            add(4)
+        writer.add_block_count(1)
+        writer.add_head_count(2)
+        writer.add_layer_norm_rms_eps(1e-5)
+        writer.add_token_list(["a", "b"])
+        writer.add_token_scores([0.0, -1.0])
+        writer.add_add_bos_token(True)
+        writer.add_tensor("token_embd.weight", random_blocks(rng, type, 1, columns, 0.1), raw_dtype=type)
+        write(writer)
+    folder = out.parent / "fuzz_seeds" / "safetensors"
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({"a": np.ones((2, 2), np.float16), "b": np.ones((), np.int64), "c": np.ones((0, 3), np.float32)},
+              folder / "small.safetensors", metadata={"format": "pt"})
+
+
 def write(writer):
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -167,5 +191,5 @@ MODELS = [
     Case("internlm2", "llama", True, {"attn_q": Type.Q4_1, "attn_k": Type.Q4_1, "attn_v": Type.Q4_1},
          dict(intermediate_size=64)),
 ]
-CASES = [("gguf-types", make_types)] + [(f"gguf-{case.name}", case.make) for case in MODELS]
+CASES = [("fuzz-seeds", make_fuzz_seeds), ("gguf-types", make_types)] + [(f"gguf-{case.name}", case.make) for case in MODELS]
 assert SIZES["hidden_size"] % 32 == 0
