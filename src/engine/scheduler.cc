@@ -83,7 +83,6 @@ void Scheduler::preempt(Sequence& sequence) {
   sequence.state = SequenceState::kWaiting;
   insert_waiting(sequence);
   ++num_preemptions_;
-  preempted_ = true;
 }
 
 void Scheduler::plan_running(Plan& plan, Budget& budget) {
@@ -124,6 +123,7 @@ bool Scheduler::make_room(Sequence& sequence, int32_t length, Budget& budget) {
     running_.pop_back();
     if (&victim != &sequence && runnable(victim) && only_draws(victim)) --budget.reserved;
     preempt(victim);
+    preempted_ = true;
     if (&victim == &sequence) return false;
   }
   return true;
