@@ -16,8 +16,7 @@ Result<Arguments> bind(std::string_view callee, const Parameters& parameters, si
   Arguments arguments;
   std::copy(call.positional.begin(), call.positional.end(), arguments.begin());
   for (const auto& [name, value] : call.keywords) {
-    const auto found =
-        std::find_if(parameters.begin(), end, [&](const char* other) { return name == other; });
+    const auto found = std::find(parameters.begin(), end, std::string_view(name));
     if (found == end) return type_error("{}() has no parameter '{}'", callee, name);
     const auto place = static_cast<size_t>(found - parameters.begin());
     if (place < call.positional.size()) return type_error("{}() got '{}' twice", callee, name);

@@ -12,6 +12,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 bool is_list_like(const Sequence& sequence) {
   return sequence.type == SequenceType::kList || sequence.type == SequenceType::kTuple;
