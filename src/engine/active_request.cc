@@ -58,7 +58,7 @@ std::unique_ptr<Sequence> make_sequence(ActiveRequest& request, int32_t index, s
 }  // namespace
 
 Result<std::unique_ptr<ActiveRequest>> make_active_request(CoreRequest asked, uint64_t id,
-                                                           const RequestRules& rules) {
+                                                           const RequestRules& rules, Clock::time_point now) {
   WH_TRY(check_lengths(asked.prompt, asked.params, rules.limits.max_model_len, rules.facts.vocab_used));
   WH_TRY(check_sampling(asked.params, rules.facts.vocab_used, rules.tokenizer != nullptr));
   if (!(asked.timeout_s >= 0 && std::isfinite(asked.timeout_s))) {
@@ -68,7 +68,7 @@ Result<std::unique_ptr<ActiveRequest>> make_active_request(CoreRequest asked, ui
   auto request = std::make_unique<ActiveRequest>();
   request->id = id;
   request->asked = std::move(asked);
-  request->submitted = Clock::now();
+  request->submitted = now;
   if (request->asked.timeout_s > 0) {
     request->deadline = request->submitted + seconds(std::min(request->asked.timeout_s, 1e9));
   }

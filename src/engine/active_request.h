@@ -25,6 +25,6 @@ struct RequestRules {
 
 // Errors name the field and the value, or prompt, requested and limit.
 Result<std::unique_ptr<ActiveRequest>> make_active_request(CoreRequest asked, uint64_t id,
-                                                           const RequestRules& rules);
+                                                           const RequestRules& rules, Clock::time_point now);
 
 }  // namespace whippet

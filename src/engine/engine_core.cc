@@ -121,7 +121,7 @@ void EngineCore::stop() {
 
 Result<uint64_t> EngineCore::submit(CoreRequest request) {
   const uint64_t id = impl_->next_id.fetch_add(1);
-  auto active = make_active_request(std::move(request), id, impl_->rules);
+  auto active = make_active_request(std::move(request), id, impl_->rules, Clock::now());
   if (!active.ok()) {
     impl_->metrics.add_rejected();
     return std::move(active).error();

@@ -66,15 +66,7 @@ TestEngine::TestEngine(const CoreLimits& given, const Tokenizer* tokenizer)
       loop(fake.runner(), given, rules.facts, 0, metrics, [this] { return now; }) {}
 
 Result<std::unique_ptr<ActiveRequest>> TestEngine::make(CoreRequest request) {
-  auto made = make_active_request(std::move(request), next_id_++, rules);
-  if (!made.ok()) return made;
-  // On this engine's clock instead of the real one.
-  ActiveRequest& active = *made.value();
-  const auto shift = now - active.submitted;
-  active.submitted += shift;
-  if (active.deadline) *active.deadline += shift;
-  for (auto& sequence : active.sequences) sequence->urgency += std::chrono::duration<double>(shift).count();
-  return made;
+  return make_active_request(std::move(request), next_id_++, rules, now);
 }
 
 uint64_t TestEngine::add(CoreRequest request) {
@@ -139,7 +131,7 @@ Answer answer_alone(const CoreRequest& request, uint64_t id) {
   limits.num_blocks = 128;
   TestEngine engine(limits);
   engine.rules.seed = 7;
-  auto made = make_active_request(request, id, engine.rules);
+  auto made = make_active_request(request, id, engine.rules, engine.now);
   WH_CHECK(made.ok(), "{}", made.error().message);
   engine.loop.add(std::move(made).value());
   engine.drain();

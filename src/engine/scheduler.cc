@@ -28,7 +28,7 @@ Scheduler::Scheduler(const CoreLimits& limits, BlockManager& blocks) : limits_(l
 }
 
 void Scheduler::add(Sequence& sequence, Clock::time_point now) {
-  if (num_fresh_++ == 0 && !window_open_) window_begin_ = now;
+  if (!sequence.started && num_fresh_++ == 0 && !window_open_) window_begin_ = now;
   if (sequence.state == SequenceState::kHeld) {
     ++num_held_;
   } else {

@@ -46,8 +46,9 @@ void warm_up(EngineLoop& loop, const RequestRules& rules) {
       request.params.max_tokens = output;
       request.params.ignore_eos = true;
       request.cache_salt = "warm-up";
-      auto active = make_active_request(std::move(request), --id, rules);
+      auto active = make_active_request(std::move(request), --id, rules, begin);
       WH_CHECK(active.ok(), "{}", active.error().message);
+      active.value()->sequences[0]->started = true;  // no batching window for these
       loop.add(std::move(active).value());
     }
     while (loop.has_requests()) loop.step();

@@ -17,7 +17,8 @@ class Workload {
   int64_t run(int64_t turns) {
     for (int64_t turn = 0; turn < turns; ++turn) {
       if (chance(0.2) && requests_.size() < 400) add();
-      if (chance(0.02) && !requests_.empty()) engine_.loop.cancel(1 + pick<uint64_t>(0, requests_.size() - 1));
+      if (chance(0.02) && !requests_.empty())
+        engine_.loop.cancel(1 + pick<uint64_t>(0, requests_.size() - 1));
       step();
     }
     int64_t more = 0;
