@@ -126,10 +126,7 @@ class ModelLoader {
 Result<ModelSpec> read_spec(const Checkpoint& checkpoint) {
   WH_ASSIGN(const Family* family, find_family(checkpoint.config));
   WH_ASSIGN(ModelSpec spec, family->spec(checkpoint.config));
-  const std::string head = std::string(names_of(checkpoint, *family).head) + ".weight";
-  const std::string quantised_head = std::string(names_of(checkpoint, *family).head) + ".qweight";
-  if (checkpoint.find(head) == nullptr && checkpoint.find(quantised_head) == nullptr)
-    spec.tied_embedding = true;
+  if (!stores_layer(checkpoint, names_of(checkpoint, *family).head)) spec.tied_embedding = true;
   if (checkpoint.find("rope_freqs.weight") != nullptr &&
       checkpoint.container == Checkpoint::Container::kGguf) {
     WH_ASSIGN(spec.rope.factors, read_vector(checkpoint, "rope_freqs.weight", spec.head_dim / 2));

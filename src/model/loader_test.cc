@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "backend/registry.h"
@@ -157,6 +157,39 @@ TEST(Loader, InternLm2PacksByGroupAndAPlainConcatenationIsGarbage) {
     concatenated.set_values(fmt::format("model.layers.{}.attention.wqkv.weight", layer), {64, 32}, rows);
   }
   EXPECT_GT(max_relative_error(logits_of(concatenated), llama), 0.1);
+}
+
+TEST(Loader, BiasesOfPackedRowsMoveWithThem) {
+  EditableCheckpoint llama("tiny/llama-untied");
+  EditableCheckpoint packed("tiny/internlm2");
+  llama.config["attention_bias"] = true;
+  packed.config["bias"] = true;
+  const auto ramp = [](size_t size, float start) {
+    std::vector<float> values(size);
+    std::iota(values.begin(), values.end(), start);
+    for (float& value : values) value = std::sin(value);
+    return values;
+  };
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string prefix = fmt::format("model.layers.{}.", layer);
+    const std::vector<float> q = ramp(32, 1);
+    const std::vector<float> k = ramp(16, 50);
+    const std::vector<float> v = ramp(16, 90);
+    llama.set_values(prefix + "self_attn.q_proj.bias", {32}, q);
+    llama.set_values(prefix + "self_attn.k_proj.bias", {16}, k);
+    llama.set_values(prefix + "self_attn.v_proj.bias", {16}, v);
+    llama.set_values(prefix + "self_attn.o_proj.bias", {32}, ramp(32, 7));
+    std::vector<float> groups;  // two of them: 16 of q, 8 of k, 8 of v
+    for (int g = 0; g < 2; ++g) {
+      groups.insert(groups.end(), q.begin() + 16 * g, q.begin() + 16 * (g + 1));
+      groups.insert(groups.end(), k.begin() + 8 * g, k.begin() + 8 * (g + 1));
+      groups.insert(groups.end(), v.begin() + 8 * g, v.begin() + 8 * (g + 1));
+    }
+    packed.set_values(prefix + "attention.wqkv.bias", {64}, groups);
+    packed.set_values(prefix + "attention.wo.bias", {32}, ramp(32, 7));
+  }
+  EXPECT_LE(max_relative_error(logits_of(packed), logits_of(llama)), 1e-6);
+  EXPECT_GT(max_relative_error(logits_of(packed), logits_of(EditableCheckpoint("tiny/llama-untied"))), 0.01);
 }
 
 TEST(Loader, PartsThatReadTheSameInputAreFusedWhereTheirFormatsAgree) {

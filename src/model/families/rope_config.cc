@@ -24,12 +24,13 @@ void read_scaling(ConfigReader& config, ConfigReader& scaling, const ModelSpec& 
     return;
   }
   rope.factor = static_cast<float>(scaling.number("factor", 1, kMaxFactor));
-  rope.original_max_position =
-      scaling.integer_or("original_max_position_embeddings", spec.max_position, 1, kMaxPosition);
+  rope.original_max_position = spec.max_position;
   if (rope.scaling == RopeScaling::kDynamicNtk && spec.head_dim <= 2) {
     config.fail(Code::kCorrupt, "dynamic RoPE scaling needs a head_dim above 2, found {}", spec.head_dim);
   }
   if (rope.scaling != RopeScaling::kLlama3) return;
+  rope.original_max_position =
+      scaling.integer_or("original_max_position_embeddings", spec.max_position, 1, kMaxPosition);
   rope.low_freq_factor = static_cast<float>(scaling.number("low_freq_factor", 1e-3, kMaxFactor));
   rope.high_freq_factor = static_cast<float>(scaling.number("high_freq_factor", 1e-3, kMaxFactor));
   if (!(rope.low_freq_factor < rope.high_freq_factor)) {

@@ -30,6 +30,10 @@ std::span<const Format> formats() {
   return list;
 }
 
+bool stores_layer(const Checkpoint& checkpoint, const std::string& layer) {
+  return !parts_of(checkpoint, layer).empty();
+}
+
 Result<const Format*> find_format(const Checkpoint& checkpoint, const std::string& layer) {
   for (const Format& format : formats()) {
     if (format.holds(checkpoint, layer)) return &format;

@@ -54,6 +54,8 @@ Format dense_format();
 Format gguf_format();
 
 std::span<const Format> formats();
+// Whether the checkpoint has a layer of that name, stored in whatever way.
+bool stores_layer(const Checkpoint& checkpoint, const std::string& layer);
 // kNotFound: the checkpoint has no such layer; kUnsupported: it has, in a way that no format reads.
 Result<const Format*> find_format(const Checkpoint& checkpoint, const std::string& layer);
 // kUnsupported where the config names a quantisation that no format reads.
