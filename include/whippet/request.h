@@ -64,6 +64,7 @@ struct Request {
   SamplingParams params;
   int32_t priority = 0;            // lower runs first
   double timeout_s = 0;            // from submission, queueing included; 0: none
+  std::string cache_salt;          // cached beginnings are shared only among requests of the same salt
   bool parse_special = true;       // of `prompt`
   bool add_special_tokens = true;  // of `prompt`: BOS as the tokenizer asks for
 };
@@ -75,7 +76,9 @@ struct Event {
   std::string text;
   std::vector<int32_t> token_ids;
   std::vector<TokenLogprob> logprobs;
-  bool finished = false;  // of this answer; the fields below are set
+  std::vector<TokenLogprob> prompt_logprobs;  // with the first event, where asked for
+  bool finished = false;                      // of this answer; the fields below are set
+  bool last = false;                          // no event of this request comes after it
   std::string finish_reason;
   std::string stop_reason;
   std::string error;  // of a refused or failed request, which is finished by it

@@ -1,4 +1,4 @@
-// Whippet's public C++ API: EngineConfig, SamplingParams, LLM (blocking), Engine (streaming), Tokenizer.
+// Whippet's public C++ API: EngineConfig, SamplingParams, LLM (blocking), Engine (streaming).
 // Names and meanings are vLLM's where they mean the same. Plain standard C++20; nothing of the inside shows.
 // Errors that the outside can cause are thrown as whippet::Failure; everything is safe from any thread unless
 // it says otherwise.
@@ -29,8 +29,6 @@ class Failure : public std::runtime_error {
   std::string code_;
 };
 
-class Tokenizer;
-
 // A model and the engine that serves it, streaming. The destructor cancels what still runs.
 class Engine {
  public:
@@ -39,8 +37,9 @@ class Engine {
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
 
-  // Events come from one thread of the engine's, in order; on_event must not block. Throws Failure where the
-  // request itself is wrong (a value out of range, a prompt that does not fit).
+  // Events come from one thread of the engine's, in order, maybe before submit returns; on_event must neither
+  // block nor throw. Throws Failure where the request itself is wrong (a value out of range, a prompt that
+  // does not fit).
   uint64_t submit(Request request, std::function<void(const Event&)> on_event);
   // Ends the request with finish_reason "abort" within one step. Unknown ids are ignored.
   void cancel(uint64_t request_id);
@@ -60,6 +59,7 @@ class Engine {
   std::pair<std::string, std::vector<int32_t>> render(const Request& chat) const;
 
  private:
+  friend class LLM;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

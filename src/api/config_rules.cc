@@ -23,7 +23,7 @@ constexpr KnobRule kRules[] = {
     {.name = "device", .choices = {"auto", "cpu", "cuda"}},
     {.name = "dtype", .choices = {"auto", "float32", "bfloat16", "float16"}},
     {.name = "max_model_len", .min = 0, .max = kMostTokens},
-    {.name = "max_num_seqs", .min = 0, .max = 65536},
+    {.name = "max_num_seqs", .min = 0, .max = 8192},
     {.name = "max_num_batched_tokens", .min = 0, .max = 1 << 20},
     {.name = "block_size", .min = 8, .max = 128, .choices = {"8", "16", "32", "64", "128"}},
     {.name = "gpu_memory_utilization", .min = 0, .max = 1},

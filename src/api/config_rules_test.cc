@@ -44,8 +44,8 @@ TEST(SetKnob, AWrongValueSaysWhatIsAllowedAndChangesNothing) {
   const auto message = [&](const char* knob, const char* text) {
     return set_knob(config, knob, text).error().message;
   };
-  EXPECT_EQ(message("max_num_seqs", "-1"), "-1 is outside the allowed range 0 to 65536");
-  EXPECT_EQ(message("max_num_seqs", "many"), "'many' is not a whole number from 0 to 65536");
+  EXPECT_EQ(message("max_num_seqs", "-1"), "-1 is outside the allowed range 0 to 8192");
+  EXPECT_EQ(message("max_num_seqs", "many"), "'many' is not a whole number from 0 to 8192");
   EXPECT_EQ(message("block_size", "24"), "'24' is not one of 8, 16, 32, 64, 128");
   EXPECT_EQ(message("dtype", "int3"), "'int3' is not one of auto, float32, bfloat16, float16");
   EXPECT_EQ(message("hub", "s3"), "'s3' is not one of hf, ms, pypi");

@@ -1,0 +1,115 @@
+#include "api/loaded_model.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "api/config_rules.h"
+#include "api/model_info.h"
+#include "backend/registry.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "engine/memory.h"
+#include "model/loader.h"
+
+namespace whippet {
+namespace {
+
+// Ids that the model can draw; a checkpoint that names others is left with those it has.
+std::vector<int32_t> usable_ids(const std::vector<int32_t>& ids, int32_t vocab) {
+  std::vector<int32_t> usable;
+  for (const int32_t id : ids) {
+    if (id < vocab) {
+      usable.push_back(id);
+    } else {
+      log_warning("the checkpoint names end token {}, but its vocabulary has {} tokens: ignored", id, vocab);
+    }
+  }
+  return usable;
+}
+
+int32_t vocab_used(const ModelFiles& files, const ModelSpec& spec) {
+  if (!files.tokenizer) return spec.vocab_size;
+  return std::min(files.tokenizer->vocab_size(), spec.vocab_size);
+}
+
+void log_sampling(const GenerationDefaults& defaults) {
+  if (defaults.named.empty()) return;
+  log_info("default sampling of {}: {}; --generation-config none turns it off", defaults.source,
+           fmt::join(defaults.named, ", "));
+}
+
+ModelFacts model_facts(const ResolvedModel& source, const Checkpoint& checkpoint, const ModelFiles& files,
+                       const ModelSpec& spec, const std::string& dtype) {
+  ModelFacts facts;
+  facts.name = source.name;
+  facts.fingerprint =
+      fmt::format("{}@{} {} {}", source.name, source.revision, stored_bytes(checkpoint), dtype);
+  facts.vocab_used = vocab_used(files, spec);
+  facts.eos_ids = usable_ids(files.eos_ids, facts.vocab_used);
+  return facts;
+}
+
+void add_memory(const Model& model, const EnginePlan& plan, const Backend& backend,
+                nlohmann::ordered_json& info) {
+  const uint64_t weights = model.weights.bytes();
+  info["device"] = backend.description();
+  info["memory"] = {{"weight_bytes", weights},
+                    {"weight_bytes_per_step", model.weights.bytes_per_step()},
+                    {"kv_cache_bytes", plan.kv_bytes},
+                    {"kv_cache_tokens", int64_t{plan.num_blocks} * plan.config.block_size},
+                    {"total_bytes", weights + plan.kv_bytes}};
+}
+
+}  // namespace
+
+ComputeType compute_type(const std::string& dtype) {
+  if (dtype == "float32") return ComputeType::kF32;
+  if (dtype == "bfloat16") return ComputeType::kBF16;
+  if (dtype == "float16") return ComputeType::kF16;
+  WH_CHECK(dtype == "auto", "{}", dtype);
+  return ComputeType::kAuto;
+}
+
+Result<ResolvedModel> find_model(const EngineConfig& config) {
+  ModelRequest request;
+  request.name = config.model;
+  request.hub = config.hub;
+  request.revision = config.revision;
+  request.pull = config.pull ? PullPolicy::kMissing : PullPolicy::kNever;
+  return resolve_model(request, hub_config_from_environment());
+}
+
+Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
+  WH_TRY(check_config(config));
+  WH_ASSIGN(const ResolvedModel source, find_model(config));
+  WH_ASSIGN(const Checkpoint checkpoint, open_checkpoint(source.path));
+  WH_ASSIGN(ModelSpec spec, read_spec(checkpoint));
+  WH_ASSIGN(loaded.files, read_model_files(source.path, &checkpoint,
+                                           {.generation_config = config.generation_config,
+                                            .chat_template = config.chat_template}));
+  loaded.info = describe_model(source, checkpoint, spec, loaded.files);
+  log_info("model {}: {}, {:.0f} M parameters, {}", source.name, spec.architecture,
+           static_cast<double>(spec.num_parameters()) / 1e6, format_bytes(stored_bytes(checkpoint)));
+  log_sampling(loaded.files.generation);
+
+  WH_ASSIGN(loaded.backend, make_backend(config.device, {.num_threads = config.threads, .isa = config.isa}));
+  WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype)));
+  apply_sliding_window(config, model.spec);
+  WH_ASSIGN(const EnginePlan plan,
+            plan_engine(config, model.spec, host_memory(loaded.backend->activation_type())));
+  for (const std::string& note : plan.notes) log_info("{}", note);
+  loaded.config = plan.config;
+  add_memory(model, plan, *loaded.backend, loaded.info);
+
+  ModelFacts facts = model_facts(source, checkpoint, loaded.files, spec, config.dtype);
+  const Tokenizer* tokenizer = loaded.files.tokenizer ? &*loaded.files.tokenizer : nullptr;
+  WH_ASSIGN(loaded.core,
+            EngineCore::create(std::move(model), *loaded.backend, tokenizer, plan, std::move(facts)));
+  loaded.core->start();
+  log_info("ready on {}: sequences of up to {} tokens, {} at a time", loaded.backend->description(),
+           plan.config.max_model_len, plan.config.max_num_seqs);
+  return {};
+}
+
+}  // namespace whippet

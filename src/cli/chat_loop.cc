@@ -1,0 +1,179 @@
+#include "cli/chat_loop.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "cli/output.h"
+
+namespace whippet {
+namespace {
+
+constexpr const char* kHelp = R"(  /help            this list
+  /system TEXT     set the system message and start anew; alone: show it
+  /reset           start anew
+  /save FILE       write the chat as JSON
+  /stats           show or hide counts and times after each answer
+  /bye, Ctrl-D     leave
+  Ctrl-C           stop the answer
+  A line that ends in \ goes on; """ opens and closes a message of several lines; arrow up: earlier messages.
+)";
+
+// What people see and no script wants.
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
+}
+
+std::string trim(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::string stats_line(const ChatAnswer& answer) {
+  const Usage& usage = answer.usage;
+  const double decode = answer.timing.finished - answer.timing.first_token;
+  const double speed = usage.completion_tokens > 1 && decode > 0 ? (usage.completion_tokens - 1) / decode : 0;
+  return fmt::format(
+      "[prompt {} tokens ({} cached), answer {} tokens, first token after {:.0f} ms, {:.1f} tokens/s]\n",
+      usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, answer.timing.first_token * 1e3,
+      speed);
+}
+
+}  // namespace
+
+ChatLoop::ChatLoop(ChatSession& session, LineEditor& editor, Interrupts& interrupts, bool stats)
+    : session_(session), editor_(editor), interrupts_(interrupts), stats_(stats) {}
+
+std::string ChatLoop::prompt() const { return fmt::format("{}/{} > ", used_, session_.max_tokens()); }
+
+Status ChatLoop::answer(const std::string& message) {
+  std::string last;
+  const auto print = [&](const std::string& text) {
+    last = text;
+    return write_output(text);
+  };
+  interrupts_.take();
+  WH_ASSIGN(const ChatAnswer answer, session_.ask(message, print, [this] { return interrupts_.take(); }));
+  if (!last.ends_with('\n')) WH_TRY(write_output("\n"));
+  used_ = answer.usage.prompt_tokens + answer.usage.completion_tokens;
+  if (answer.finish_reason == "abort") say("[stopped]\n");
+  if (answer.finish_reason == "length")
+    say("{}", used_ >= session_.max_tokens() ? "[the context is full: the answer ends here]\n"
+                                             : "[the answer reached --max-tokens]\n");
+  if (stats_) say("{}", stats_line(answer));
+  return {};
+}
+
+Status ChatLoop::once(const std::string& message) {
+  WH_TRY(session_.turns_too_many(message));
+  return answer(message);
+}
+
+Result<bool> ChatLoop::make_room(const std::string& message) {
+  const Result<size_t> too_many = session_.turns_too_many(message);
+  if (!too_many.ok()) {
+    if (!editor_.interactive()) return too_many.error();
+    say("{}\n", too_many.error().message);
+    return false;
+  }
+  if (*too_many == 0) return true;
+  WH_ASSIGN(const int32_t all, session_.tokens(message));
+  WH_ASSIGN(const int32_t rest, session_.tokens(message, *too_many));
+  const std::string full =
+      fmt::format("the context is full: this chat takes {} of {} tokens, and an answer needs room", all,
+                  session_.max_tokens());
+  if (!editor_.interactive()) return make_error(Code::kResourceExhausted, "{}", full);
+  say("{}.\n", full);
+  const std::string question =
+      fmt::format("Drop the oldest {} ({} tokens) and go on? [Y/n] ",
+                  *too_many == 1 ? "turn" : fmt::format("{} turns", *too_many), all - rest);
+  std::string reply;
+  const auto outcome = editor_.ask(question, reply);
+  reply = trim(reply);
+  if (outcome != LineEditor::Outcome::kMessage || (!reply.empty() && reply[0] != 'y' && reply[0] != 'Y')) {
+    say("Nothing was sent. /reset starts anew, /save FILE keeps the chat.\n");
+    return false;
+  }
+  session_.drop_oldest(*too_many);
+  return true;
+}
+
+void ChatLoop::save(const std::string& path) const {
+  if (path.empty()) return say("Where to? /save FILE\n");
+  std::ofstream file(path, std::ios::binary);
+  file << session_.to_json();
+  file.close();
+  if (file) {
+    say("Saved {} turns to {}.\n", session_.num_turns(), path);
+  } else {
+    say("{} cannot be written: {}\n", path, std::strerror(errno));
+  }
+}
+
+void ChatLoop::set_system(const std::string& text) {
+  if (text.empty()) {
+    return session_.system().empty()
+               ? say("There is no system message; the model's template may have its own.\n")
+               : say("{}\n", session_.system());
+  }
+  session_.set_system(text);
+  session_.reset();
+  used_ = 0;
+  say("The system message is set; the chat starts anew.\n");
+}
+
+Result<ChatLoop::Next> ChatLoop::obey(const std::string& line) {
+  const size_t space = line.find_first_of(" \t\n");
+  const std::string command = line.substr(0, space);
+  const std::string rest = space == std::string::npos ? "" : trim(line.substr(space));
+  if (command == "/bye" || command == "/exit" || command == "/quit") return Next::kLeave;
+  if (command == "/help" || command == "/?") {
+    say("{}", kHelp);
+  } else if (command == "/reset" || command == "/clear") {
+    session_.reset();
+    used_ = 0;
+    say("The chat starts anew.\n");
+  } else if (command == "/system") {
+    set_system(rest);
+  } else if (command == "/save") {
+    save(rest);
+  } else if (command == "/stats") {
+    stats_ = !stats_;
+    say("Counts and times are {}.\n", stats_ ? "shown" : "hidden");
+  } else {
+    say("{} is no command: /help lists them. To send a message that begins with a slash, put a space before "
+        "it.\n",
+        command);
+  }
+  return Next::kGoOn;
+}
+
+Status ChatLoop::run() {
+  std::string line;
+  for (;;) {
+    const LineEditor::Outcome outcome = editor_.read(editor_.interactive() ? prompt() : "", line);
+    if (outcome == LineEditor::Outcome::kEnd) return {};
+    if (outcome == LineEditor::Outcome::kInterrupted) {
+      say("Ctrl-D or /bye leaves.\n");
+      continue;
+    }
+    const std::string message = trim(line);
+    if (message.empty()) continue;
+    if (line[0] == '/') {
+      WH_ASSIGN(const Next next, obey(message));
+      if (next == Next::kLeave) return {};
+      continue;
+    }
+    WH_ASSIGN(const bool fits, make_room(message));
+    if (!fits) continue;
+    const Status status = answer(message);
+    if (status.ok()) continue;
+    if (status.error().code == Code::kCancelled || !editor_.interactive()) return status;
+    say("{}\n", status.error().message);
+  }
+}
+
+}  // namespace whippet

@@ -1,0 +1,42 @@
+// The terminal chat around a ChatSession: prompt, slash commands, streaming, Ctrl-C, a full context.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.h"
+#include "cli/chat_session.h"
+#include "cli/interrupts.h"
+#include "cli/line_editor.h"
+
+namespace whippet {
+
+class ChatLoop {
+ public:
+  // All must outlive the loop. stats: print counts and times after each answer.
+  ChatLoop(ChatSession& session, LineEditor& editor, Interrupts& interrupts, bool stats);
+
+  // One message and its answer, for scripts. An error where it does not fit.
+  Status once(const std::string& message);
+  // Until Ctrl-D, /bye or the end of the input.
+  Status run();
+
+ private:
+  enum class Next { kGoOn, kLeave };
+
+  Result<Next> obey(const std::string& line);
+  void save(const std::string& path) const;
+  // Whether the message can go now: asks before the oldest turns are dropped.
+  Result<bool> make_room(const std::string& message);
+  Status answer(const std::string& message);
+  void set_system(const std::string& text);
+  std::string prompt() const;
+
+  ChatSession& session_;
+  LineEditor& editor_;
+  Interrupts& interrupts_;
+  bool stats_;
+  int32_t used_ = 0;  // tokens of the context, as of the last answer
+};
+
+}  // namespace whippet

@@ -1,0 +1,98 @@
+#include "cli/engine_options.h"
+
+#include <array>
+#include <string_view>
+#include <type_traits>
+
+#include "api/config_rules.h"
+#include "base/log.h"
+#include "cli/output.h"
+
+namespace whippet {
+namespace {
+
+constexpr std::array kModelKnobs = {"model", "hub", "revision", "pull", "chat_template", "generation_config"};
+constexpr std::array kModelGroup = {"model", "hub", "revision", "pull"};
+constexpr const char* kConfigVariable = "WHIPPET_CONFIG";
+
+template <size_t N>
+bool contains(const std::array<const char*, N>& names, std::string_view name) {
+  for (const char* candidate : names)
+    if (name == candidate) return true;
+  return false;
+}
+
+template <class T>
+const char* type_label() {
+  if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, uint64_t>) return "N";
+  if constexpr (std::is_same_v<T, double>) return "X";
+  if constexpr (std::is_same_v<T, ByteSize>) return "SIZE";
+  return "TEXT";
+}
+
+template <class T>
+CLI::Option* add_knob(CLI::App& app, const std::string& name, const T& value, const std::string& help) {
+  const std::string flag = flag_name(name);
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::string off = "--no-" + flag.substr(2);
+    const std::string shown = value ? help + "; on unless " + off : help;
+    return add_switch(app, flag + ",!" + off, shown);
+  } else {
+    return add_value(app, flag, type_label<T>(), help);
+  }
+}
+
+}  // namespace
+
+EngineOptions::EngineOptions(CLI::App& app, const Context& context, Knobs knobs) : context_(&context) {
+  model_ = app.add_option("MODEL", "folder, .gguf file, org/name, hf:, ms: or pypi: name; default: smollm2")
+               ->group("Model");
+  const EngineConfig defaults;
+  EngineConfig::fields(defaults, [&](const char* name, const auto& value, const char* help) {
+    if (knobs == Knobs::kModel && !contains(kModelKnobs, name)) return;
+    CLI::Option* option = add_knob(app, name, value, help);
+    option->group(contains(kModelGroup, name) ? "Model" : "Engine");
+    knobs_.emplace_back(name, option);
+  });
+  config_ = add_value(app, "--config", "FILE", "settings in a YAML or JSON file")->group("Engine");
+  print_ =
+      add_switch(app, "--print-config", "print every setting, where it came from, and stop")->group("Engine");
+}
+
+Result<ConfigLayers> EngineOptions::read() const {
+  ConfigLayers layers;
+  const auto variable = context_->variables.find(kConfigVariable);
+  if (config_->count() > 0) {
+    WH_TRY(layers.read_file(config_->results().back()));
+  } else if (variable != context_->variables.end()) {
+    WH_TRY(layers.read_file(variable->second));
+  }
+  WH_TRY(layers.read_environment(context_->variables));
+  for (const auto& [name, option] : knobs_) {
+    if (option->count() > 0) WH_TRY(layers.set(name, option->results().back(), flag_name(name)));
+  }
+  if (model_->count() == 0) return layers;
+  for (const auto& [name, option] : knobs_) {
+    if (name == "model" && option->count() > 0 && option->results().back() != model_->results().back())
+      return make_error(Code::kInvalidArgument, "MODEL is {}, but --model is {}: give one of them",
+                        model_->results().back(), option->results().back());
+  }
+  WH_TRY(layers.set("model", model_->results().back(), "MODEL"));
+  return layers;
+}
+
+int run_with_config(const EngineOptions& options, const CLI::App& app, const Context& context,
+                    const std::function<Result<int>(const EngineConfig&)>& body) {
+  const std::vector<std::string> others = {kConfigVariable, "WHIPPET_LOG_LEVEL", "WHIPPET_LOG_FORMAT"};
+  for (const std::string& warning : unknown_variables(context.variables, others)) log_warning("{}", warning);
+  const Result<ConfigLayers> layers = options.read();
+  if (!layers.ok()) return report_usage(context, app, layers.error());
+  if (options.print_config()) {
+    const Status written = write_output(layers->describe());
+    return written.ok() ? kExitOk : report_failure(context, written.error());
+  }
+  const Result<int> code = body(layers->config());
+  return code.ok() ? *code : report_failure(context, code.error());
+}
+
+}  // namespace whippet

@@ -1,0 +1,43 @@
+// The flags of a command that stand for EngineConfig, MODEL among them, and what holds once file, environment
+// and flags are put together. Copyable: the options belong to the CLI::App.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/config_layers.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "whippet/config.h"
+
+namespace whippet {
+
+class EngineOptions {
+ public:
+  enum class Knobs {
+    kAll,    // the command runs an engine
+    kModel,  // it only finds the model and reads its files
+  };
+  EngineOptions(CLI::App& app, const Context& context, Knobs knobs);
+
+  // Flags over environment over --config file over defaults.
+  Result<ConfigLayers> read() const;
+  bool print_config() const { return print_->count() > 0; }
+
+ private:
+  const Context* context_;
+  CLI::Option* model_ = nullptr;
+  CLI::Option* config_ = nullptr;
+  CLI::Option* print_ = nullptr;
+  std::vector<std::pair<std::string, CLI::Option*>> knobs_;
+};
+
+// Reads the config and gives it to `body`, unless --print-config asks for no more. The result is the exit
+// code: a config that is wrong is wrong usage, an error of the body a failure.
+int run_with_config(const EngineOptions& options, const CLI::App& app, const Context& context,
+                    const std::function<Result<int>(const EngineConfig&)>& body);
+
+}  // namespace whippet
