@@ -28,7 +28,8 @@ class Buffer {
     if (data_ != nullptr) free_(data_, bytes_);
   }
 
-  // Zeroed host memory, aligned to 64 bytes (to 2 MiB, with huge pages advised, from 4 MiB on).
+  // Zeroed host memory, aligned to 64 bytes. From 4 MiB on aligned to 2 MiB with huge pages advised, and
+  // given by the system page by page as it is first touched.
   static Buffer host(size_t bytes);
 
   template <class T>
