@@ -8,10 +8,10 @@
 namespace whippet {
 
 struct ModelFacts {
-  std::string name;              // label of the metrics
-  std::string fingerprint;       // names weights and quantization; part of every cached block's name
-  std::vector<int32_t> eos_ids;  // all that the checkpoint names: config, generation config, template
-  int32_t vocab_used = 0;        // ids from here on are padding and never drawn (tokenizer.vocab_size())
+  std::string name = {};              // label of the metrics
+  std::string fingerprint = {};       // names weights and quantization; part of every cached block's name
+  std::vector<int32_t> eos_ids = {};  // all that the checkpoint names: config, generation config, template
+  int32_t vocab_used = 0;             // ids from here on are padding and never drawn (tokenizer.vocab_size())
 };
 
 }  // namespace whippet

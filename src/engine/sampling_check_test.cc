@@ -16,8 +16,8 @@ struct Case {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(SamplingCheck, RefusesEveryValueOutOfRangeAndNamesTheField) {
-  const std::vector<Case> cases = {
+std::vector<Case> refused_cases() {
+  return {
       {"n is 0", [](auto& p) { p.n = 0; }},
       {"n is 129", [](auto& p) { p.n = 129; }},
       {"temperature is -0.1", [](auto& p) { p.temperature = -0.1f; }},
@@ -70,7 +70,10 @@ TEST(SamplingCheck, RefusesEveryValueOutOfRangeAndNamesTheField) {
          p.logit_bias.assign(1'000'000, {3, 1.0f});
        }},
   };
-  for (const Case& c : cases) {
+}
+
+TEST(SamplingCheck, RefusesEveryValueOutOfRangeAndNamesTheField) {
+  for (const Case& c : refused_cases()) {
     SamplingParams params;
     c.set(params);
     const Status status = check_sampling(params, 100, true);
