@@ -7,6 +7,11 @@
 namespace whippet::jinja {
 namespace {
 
+// What Jinja goes through: for anything false, none included, no item at all.
+Result<std::span<const Value>> items_of(Runtime& runtime, const Value& value) {
+  return is_true(value) ? iterate(runtime, value) : std::span<const Value>();
+}
+
 CallArguments without_first(const CallArguments& call, size_t count) {
   CallArguments rest = call;
   rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<ptrdiff_t>(count));
@@ -15,7 +20,7 @@ CallArguments without_first(const CallArguments& call, size_t count) {
 
 Result<Value> map_path(Runtime& runtime, const Value& value, const CallArguments& call) {
   WH_ASSIGN(const Arguments arguments, bind("map", {"attribute", "default"}, 1, call));
-  WH_ASSIGN(const std::span<const Value> items, iterate(runtime, value));
+  WH_ASSIGN(const std::span<const Value> items, items_of(runtime, value));
   ListBuilder mapped(runtime);
   for (const Value& item : items) {
     WH_ASSIGN(Value found, follow_path(runtime, item, arguments[0]));
@@ -36,7 +41,7 @@ Result<Value> map(Runtime& runtime, const Value& value, const CallArguments& cal
   const CallArguments rest = without_first(call, 1);
   const Nesting nesting(runtime);
   WH_TRY(nesting.status());
-  WH_ASSIGN(const std::span<const Value> items, iterate(runtime, value));
+  WH_ASSIGN(const std::span<const Value> items, items_of(runtime, value));
   ListBuilder mapped(runtime);
   for (const Value& item : items) {
     WH_ASSIGN(const Value result, apply_filter(runtime, *filter, item, rest));
@@ -60,7 +65,7 @@ Result<Value> select(Runtime& runtime, const Value& value, const CallArguments& 
     if (test == nullptr) return make_error(Code::kUnsupported, "the test '{}' is not supported", name->text);
     rest = without_first(call, at + 1);
   }
-  WH_ASSIGN(const std::span<const Value> items, iterate(runtime, value));
+  WH_ASSIGN(const std::span<const Value> items, items_of(runtime, value));
   ListBuilder selected(runtime);
   for (const Value& item : items) {
     WH_TRY(runtime.step());
