@@ -46,6 +46,10 @@ Status check_knobs(const EngineConfig& c, const ModelSpec& spec) {
         "step: raise the one or lower the other",
         c.max_num_batched_tokens, c.max_num_seqs);
   }
+  if (spec.max_position < 2) {
+    return make_error(Code::kUnsupported,
+                      "the model's config names no longest sequence (max_position_embeddings)");
+  }
   const bool stretches = spec.rope.scaling == RopeScaling::kDynamicNtk;
   const auto longest = static_cast<int64_t>(static_cast<double>(spec.max_position) *
                                             (stretches ? std::max(1.0f, spec.rope.factor) : 1.0f));

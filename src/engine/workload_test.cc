@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 
 #include "engine/engine_testing.h"
@@ -172,6 +173,37 @@ TEST(Workload, AHundredThousandStepsKeepEveryPromise) {
   EXPECT_GT(preemptions, 1000u);
   EXPECT_GT(hits, 1000);
   EXPECT_GT(compared, 500);
+}
+
+int64_t resident_pages() {
+  int64_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident;
+}
+
+TEST(Workload, LongSoakKeepsMemoryFlat) {
+  TestEngine engine(small_limits());
+  const auto serve = [&](int32_t requests) {
+    for (int32_t i = 0; i < requests; ++i) {
+      CoreRequest request = make_request(some_tokens(1 + i % 50, i), 1 + i % 13);
+      request.cache_salt = std::to_string(i % 1000);
+      request.params.n = 1 + i % 2;
+      auto made = engine.make(std::move(request));
+      ASSERT_TRUE(made.ok());
+      const uint64_t id = (*made)->id;
+      engine.loop.add(std::move(made).value());
+      if (i % 7 == 0) engine.loop.cancel(id);
+      while (engine.loop.scheduler().num_waiting() > 4) engine.loop.step();
+      engine.loop.events().clear();
+    }
+    while (engine.loop.has_requests()) engine.loop.step();
+    engine.loop.events().clear();
+  };
+  serve(20'000);
+  const int64_t before = resident_pages();
+  serve(200'000);
+  EXPECT_LE(resident_pages(), before + before / 100 + 16);
+  engine.check_empty();
 }
 
 }  // namespace
