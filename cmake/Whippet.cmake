@@ -5,7 +5,6 @@ find_package(PkgConfig REQUIRED)
 
 add_library(whippet_flags INTERFACE)
 target_include_directories(whippet_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-target_compile_definitions(whippet_flags INTERFACE FMT_HEADER_ONLY)
 # -ffp-contract=off: a*b+c is fused only where the source says fma, so that results do not depend
 # on what a compiler chose to contract.
 target_compile_options(whippet_flags INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas -ffp-contract=off)
