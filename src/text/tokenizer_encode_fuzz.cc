@@ -1,5 +1,6 @@
 // Arbitrary bytes, arbitrarily marked as a user's, through small tokenizers of every kind: what holds for all
 // text must hold for these.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
