@@ -29,10 +29,19 @@ function(find_static name out)
   set(${out} ${${out}_PATH} PARENT_SCOPE)
 endfunction()
 
+# Folders that compute: slow without optimisation, and quick to compile with it.
+set(WHIPPET_COMPUTING_FOLDERS tensor backend model)
+function(whippet_optimise target folder)
+  if(WHIPPET_SANITIZE AND folder IN_LIST WHIPPET_COMPUTING_FOLDERS)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
 # whippet_library(FOLDER SOURCES a.cc ... USES base ... LINKS ...): the library of one folder.
 function(whippet_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
   add_library(whippet_${name} STATIC ${ARG_SOURCES})
+  whippet_optimise(whippet_${name} ${name})
   list(TRANSFORM ARG_USES PREPEND whippet_)
   target_link_libraries(whippet_${name} PUBLIC whippet_flags ${ARG_USES} PRIVATE ${ARG_LINKS} Threads::Threads)
 endfunction()
@@ -59,6 +68,7 @@ function(whippet_test name)
   if(CMAKE_BUILD_TYPE STREQUAL Release)
     target_compile_options(${name}_test PRIVATE -O1)  # half the compile time, and only the tests' own code
   endif()
+  whippet_optimise(${name}_test ${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" folder ${folder})
   if(folder IN_LIST WHIPPET_THREADED_FOLDERS)
