@@ -204,7 +204,9 @@ Result<ExpressionPtr> Parser::parse_primary() {
   if (is_operator("(")) return parse_parenthesised();
   if (is_operator("[")) return parse_list();
   if (is_operator("{")) return parse_dict();
-  WH_ASSIGN(const std::string name, expect_name("an expression"));
+  const Result<std::string> expected = expect_name("an expression");
+  if (!expected.ok()) return expected.error();
+  const std::string& name = *expected;
   if (name == "true" || name == "True") return make_literal(true, line);
   if (name == "false" || name == "False") return make_literal(false, line);
   if (name == "none" || name == "None") return make_literal(None{}, line);
