@@ -17,8 +17,10 @@ std::string error_of(const char* name, const json& value) {
 TEST(SamplingFields, EachKindIsReadAndWrittenBack) {
   const json values =
       json::parse(R"({"max_tokens": 7, "temperature": 0.7, "top_p": 0.8, "top_k": -1, "min_p": 0.05,
-      "repetition_penalty": 1.1, "presence_penalty": -2, "frequency_penalty": 0.5, "seed": 18446744073709551615,
-      "n": 3, "min_tokens": 2, "stop": ["a", "b"], "stop_token_ids": [1, 2], "include_stop_str_in_output": true,
+      "repetition_penalty": 1.1, "presence_penalty": -2, "frequency_penalty": 0.5,
+      "seed": 18446744073709551615,
+      "n": 3, "min_tokens": 2, "stop": ["a", "b"], "stop_token_ids": [1, 2],
+      "include_stop_str_in_output": true,
       "ignore_eos": true, "skip_special_tokens": false, "logprobs": 0, "prompt_logprobs": 1,
       "logit_bias": {"5": -100.0}, "allowed_token_ids": [], "banned_token_ids": [9]})");
   SamplingParams params;

@@ -28,7 +28,8 @@ TEST(TemplateFiles, TheJinjaFileBeatsTheTokenizerConfigBeatsTheOldFile) {
 TEST(TemplateFiles, AListOfNamedOnesGivesTheDefaultAndTheOneForTools) {
   TestFolder folder;
   const json config = json::parse(R"({"chat_template": [{"name": "tool_use", "template": "tools"},
-                                                        {"name": "default", "template": "plain"}, 5, {"name": 1}]})");
+                                                        {"name": "default", "template": "plain"}, 5,
+      {"name": 1}]})");
   const auto templates = compile_templates(*read_template_files(folder.path(), config));
   EXPECT_EQ(render(**templates.choose(false)), "plain");
   EXPECT_EQ(render(**templates.choose(true)), "tools");

@@ -128,6 +128,10 @@ Status Fetch::begin_body(const HttpResponse& head) {
     progress_.set_total(*length);
     if (done_ == 0) new_digest();  // a git blob's begins with its size
   }
+  if (!size_ && !has_checksum() && download_.git_sha1.empty()) {
+    return corrupt(
+        "it comes without a size and without a checksum, so nobody could tell whether it is whole");
+  }
   if (size_)
     return check_free_space(download_.target.parent_path(), *size_ - std::min(done_, *size_), config_);
   return {};
@@ -153,7 +157,8 @@ Result<HttpResponse> Fetch::attempt() {
   request.url = download_.url;
   request.secret = download_.secret;
   request.range_from = done_;
-  request.if_range = etag_;
+  if (!has_checksum())
+    request.if_range = etag_;  // else it only costs resumes where mirrors disagree on ETags
   WH_ASSIGN(HttpResponse response,
             client_.send(request, [this](const HttpResponse& head, std::string_view piece) {
               return write(head, piece);
@@ -189,6 +194,12 @@ Status Fetch::transfer() {
 }
 
 std::string Fetch::mismatch() {
+  if (!size_ && !download_.git_sha1.empty()) {  // its checksum begins with a size that is known only now
+    size_ = done_;
+    new_digest();
+    if (!update_from_file(*digest_, fs::path(download_.target) += ".incomplete", done_).ok()) digest_.reset();
+    if (!digest_) return "it cannot be read back";
+  }
   if (!digest_) return "";
   const std::string& expected = is_git() ? download_.git_sha1 : download_.sha256;
   const std::string found = std::move(*digest_).hex();

@@ -62,7 +62,8 @@ TEST_F(VocabularyFolder, TheConfigNamesTheClassAndTheTokens) {
   write("special_tokens_map.json", R"({"eos_token": "<|im_end|>", "additional_special_tokens": ["<x>"]})");
   write("tokenizer_config.json",
         R"({"tokenizer_class": "Qwen2Tokenizer", "bos_token": null, "add_bos_token": false,
-        "unk_token": {"content": "##"}, "added_tokens_decoder": {"302": {"content": "<x>", "special": true}}})");
+        "unk_token": {"content": "##"}, "added_tokens_decoder": {"302": {"content": "<x>",
+      "special": true}}})");
   const Tokenizer tokenizer = load();
   EXPECT_THAT(tokenizer.encode("12<|im_end|><think><x>"), ElementsAre('1', '2', 300, 301, 302));
   EXPECT_EQ(tokenizer.eos_id(), 300);
