@@ -1,6 +1,7 @@
 #include "base/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,13 @@ namespace {
 
 constexpr auto kDrawInterval = std::chrono::milliseconds(100);
 constexpr int kBarWidth = 30;
+
+// Bytes that fit on one line of the terminal: a longer line would wrap and could not be drawn over.
+size_t line_width() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return 79;
+  return size.ws_col - 1u;
+}
 
 }  // namespace
 
@@ -62,6 +70,7 @@ void Progress::draw() {
   }
   if (unit_ == Unit::kBytes && seconds > 0)
     line += fmt::format(" ({}/s)", format_bytes(static_cast<uint64_t>(static_cast<double>(done_) / seconds)));
+  if (line.size() > line_width()) line.resize(line_width());
   std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   std::fflush(stderr);
   drawn_ = true;
