@@ -134,6 +134,15 @@ TEST_F(DownloadTest, AGitChecksumIsHeldToo) {
   fs::remove(target);
   git.git_sha1 = git_sha1_of("other");
   EXPECT_EQ(fetch(git).error().code, Code::kCorrupt);
+  FakeServer unsized([&](const FakeRequest&) {
+    FakeResponse response{200, content};
+    response.no_length = true;
+    return response;
+  });
+  git.url = unsized.url();
+  EXPECT_EQ(fetch(git).error().code, Code::kCorrupt);
+  git.git_sha1 = git_sha1_of(content);  // judged at the end
+  ASSERT_TRUE(fetch(git).ok());
 }
 
 TEST_F(DownloadTest, AWrongSizeIsNamedBeforeAnythingIsWritten) {
@@ -164,7 +173,10 @@ TEST_F(DownloadTest, ABodyLongerThanAnnouncedIsCutOff) {
     return response;
   });
   endless.url = flood.url();
-  EXPECT_EQ(fetch(endless).error().code, Code::kCorrupt);
+  EXPECT_THAT(fetch(endless).error().message, HasSubstr("without a size and without a checksum"));
+  EXPECT_FALSE(fs::exists(target));
+  endless.sha256 = sha256_of(huge);
+  EXPECT_THAT(fetch(endless).error().message, HasSubstr("sends more than"));
   EXPECT_FALSE(fs::exists(target));
 }
 

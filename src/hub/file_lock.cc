@@ -35,7 +35,7 @@ Result<FileLock> FileLock::acquire(const std::filesystem::path& path, const std:
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
       return make_error(Code::kUnavailable, "cannot create the lock file {}: {}", path.string(),
-                        std::strerror(errno));
+                        failed ? failed.message() : std::strerror(errno));
     }
     FileLock lock(fd);
     while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -168,7 +168,10 @@ Result<HttpResponse> HttpClient::send_one(const HttpRequest& request, const std:
         "to its file",
         display_url(url), why);
   }
-  return make_error(Code::kUnavailable, "{}: {}", display_url(url), why);
+  const bool unreachable = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
+                           code == CURLE_COULDNT_CONNECT;
+  return make_error(Code::kUnavailable, "{}: {}{}", display_url(url), why,
+                    unreachable ? " (is there a network, or a proxy to set in https_proxy?)" : "");
 }
 
 void HttpClient::set_options(const HttpRequest& request, const std::string& url, void* headers,

@@ -92,8 +92,8 @@ std::string listed(const std::vector<RepoFile>& files) {
   return out;
 }
 
-Result<ModelFiles> choose_gguf(const std::vector<RepoFile>& all, const std::string& tag,
-                               const std::string& who) {
+Result<ModelFileSet> choose_gguf(const std::vector<RepoFile>& all, const std::string& tag,
+                                 const std::string& who) {
   std::vector<RepoFile> ggufs;
   std::copy_if(all.begin(), all.end(), std::back_inserter(ggufs), is_gguf_model);
   if (ggufs.empty()) {
@@ -116,7 +116,7 @@ Result<ModelFiles> choose_gguf(const std::vector<RepoFile>& all, const std::stri
                       found.size(), tag.empty() ? "" : " that match '" + tag + "'", who, "Q4_K_M",
                       listed(found));
   }
-  return ModelFiles{{found.front()}, found.front().path};
+  return ModelFileSet{{found.front()}, found.front().path};
 }
 
 // The safetensors files that transformers would load: one file, or the shards of an index.
@@ -178,15 +178,15 @@ std::set<std::string> shards_of(const fs::path& index) {
 
 }  // namespace
 
-Result<ModelFiles> choose_files(const std::vector<RepoFile>& all, const std::string& tag,
-                                const std::string& who) {
+Result<ModelFileSet> choose_files(const std::vector<RepoFile>& all, const std::string& tag,
+                                  const std::string& who) {
   if (!tag.empty()) return choose_gguf(all, tag, who);
   const std::vector<RepoFile> weights = choose_safetensors(all);
   if (weights.empty()) {
     if (std::any_of(all.begin(), all.end(), is_gguf_model)) return choose_gguf(all, tag, who);
     return no_weights(all, who);
   }
-  ModelFiles chosen;
+  ModelFileSet chosen;
   std::copy_if(all.begin(), all.end(), std::back_inserter(chosen.files), is_small_file);
   const auto config = [](const RepoFile& file) { return file.path == "config.json"; };
   if (std::none_of(chosen.files.begin(), chosen.files.end(), config)) {
@@ -196,6 +196,12 @@ Result<ModelFiles> choose_files(const std::vector<RepoFile>& all, const std::str
   }
   chosen.files.insert(chosen.files.end(), weights.begin(), weights.end());
   return chosen;
+}
+
+bool has_tokenizer(const std::vector<RepoFile>& files) {
+  return std::any_of(files.begin(), files.end(), [](const RepoFile& file) {
+    return file.path == "tokenizer.json" || file.path == "tokenizer.model" || file.path == "vocab.json";
+  });
 }
 
 std::vector<RepoFile> list_folder(const fs::path& folder) {
@@ -220,16 +226,14 @@ Result<std::optional<fs::path>> find_complete(const fs::path& folder, const std:
                                               const std::string& who) {
   using Found = std::optional<fs::path>;
   const std::vector<RepoFile> all = list_folder(folder);
-  const Result<ModelFiles> chosen = choose_files(all, tag, who);
+  const Result<ModelFileSet> chosen = choose_files(all, tag, who);
   if (!chosen.ok()) {
     const bool missing = chosen.error().code == Code::kNotFound || chosen.error().code == Code::kUnsupported;
     return missing ? Result<Found>(Found()) : Result<Found>(chosen.error());
   }
   if (!chosen->gguf.empty()) return Found(folder / chosen->gguf);
-  bool tokenizer = false;
   bool weights = false;
   for (const RepoFile& file : chosen->files) {
-    tokenizer |= file.path == "tokenizer.json" || file.path == "tokenizer.model" || file.path == "vocab.json";
     weights |= file.path.ends_with(".safetensors");
     if (!file.path.ends_with(".safetensors.index.json")) continue;
     const std::set<std::string> shards = shards_of(folder / file.path);
@@ -239,7 +243,7 @@ Result<std::optional<fs::path>> find_complete(const fs::path& folder, const std:
       if (!is_safe_relative_path(shard) || !fs::is_regular_file(folder / shard, ignored)) return Found();
     }
   }
-  if (!tokenizer || !weights) return Found();
+  if (!weights || !has_tokenizer(chosen->files)) return Found();
   return Found(folder);
 }
 

@@ -19,7 +19,7 @@ struct RepoFile {
   std::string git_sha1;          // hex, or empty
 };
 
-struct ModelFiles {
+struct ModelFileSet {
   std::vector<RepoFile>
       files;         // small ones first, weights last: an interrupted pull is never taken for a model
   std::string gguf;  // the one file that is the model, or empty: the folder is
@@ -28,8 +28,11 @@ struct ModelFiles {
 // `who` names the repository or folder in messages. Without a tag safetensors win over GGUF. Errors:
 // kNotFound (the tag matches nothing; no weights), kInvalidArgument (several GGUF files match: they are
 // listed), kUnsupported (split GGUF; only pickled weights: named, with what to do).
-Result<ModelFiles> choose_files(const std::vector<RepoFile>& all, const std::string& tag,
-                                const std::string& who);
+Result<ModelFileSet> choose_files(const std::vector<RepoFile>& all, const std::string& tag,
+                                  const std::string& who);
+
+// Whether the list has a tokenizer in a format that is read.
+bool has_tokenizer(const std::vector<RepoFile>& files);
 
 // Every regular file (links followed) at most three levels below `folder`.
 std::vector<RepoFile> list_folder(const std::filesystem::path& folder);

@@ -18,14 +18,14 @@ std::vector<RepoFile> files(std::initializer_list<const char*> names) {
   return out;
 }
 
-std::vector<std::string> names(const Result<ModelFiles>& chosen) {
+std::vector<std::string> names(const Result<ModelFileSet>& chosen) {
   std::vector<std::string> out;
   if (!chosen.ok()) return {code_name(chosen.error().code) + (": " + chosen.error().message)};
   for (const RepoFile& file : chosen->files) out.push_back(file.path);
   return out;
 }
 
-TEST(ModelFiles, TakesWhatTheModelNeedsAndWeightsLast) {
+TEST(ModelFileSet, TakesWhatTheModelNeedsAndWeightsLast) {
   const auto chosen = choose_files(
       files({"model.safetensors", "README.md", "LICENSE", "config.json", "tokenizer.json",
              "tokenizer_config.json", "pytorch_model.bin", "onnx/model.onnx", "generation_config.json",
@@ -36,7 +36,7 @@ TEST(ModelFiles, TakesWhatTheModelNeedsAndWeightsLast) {
   EXPECT_EQ(chosen->gguf, "");
 }
 
-TEST(ModelFiles, TakesTheShardsOfTheIndexAndNotAConsolidatedCopy) {
+TEST(ModelFileSet, TakesTheShardsOfTheIndexAndNotAConsolidatedCopy) {
   EXPECT_THAT(
       names(choose_files(files({"config.json", "consolidated.safetensors", "model-00001-of-00002.safetensors",
                                 "model-00002-of-00002.safetensors", "model.safetensors.index.json",
@@ -46,14 +46,14 @@ TEST(ModelFiles, TakesTheShardsOfTheIndexAndNotAConsolidatedCopy) {
                   "model-00002-of-00002.safetensors"));
 }
 
-TEST(ModelFiles, TakesAQuantizedFileUnderItsOwnName) {
+TEST(ModelFileSet, TakesAQuantizedFileUnderItsOwnName) {
   EXPECT_THAT(
       names(choose_files(files({"config.json", "gptq_model-4bit-128g.safetensors", "quantize_config.json"}),
                          "", "m")),
       ElementsAre("config.json", "quantize_config.json", "gptq_model-4bit-128g.safetensors"));
 }
 
-TEST(ModelFiles, ATagSelectsOneGgufWhateverItsCase) {
+TEST(ModelFileSet, ATagSelectsOneGgufWhateverItsCase) {
   const auto all =
       files({"config.json", "model.safetensors", "Tiny-Q4_K_M.gguf", "Tiny-Q4_K_S.gguf", "Tiny.BF16.gguf",
              "tiny_q8_0.gguf", "Tiny-IQ4_XS.gguf", "Tiny-f16.gguf", "mmproj-Tiny-Q4_K_M.gguf"});
@@ -66,7 +66,7 @@ TEST(ModelFiles, ATagSelectsOneGgufWhateverItsCase) {
   EXPECT_THAT(names(choose_files(all, "Q2_K", "m")), ElementsAre(HasSubstr("Tiny-Q4_K_S.gguf (1.0 MiB)")));
 }
 
-TEST(ModelFiles, SeveralGgufsWithoutATagAreListed) {
+TEST(ModelFileSet, SeveralGgufsWithoutATagAreListed) {
   const auto text =
       names(choose_files(files({"a-Q4_0.gguf", "a-Q8_0.gguf", "mmproj.gguf"}), "", "hf:o/a"))[0];
   EXPECT_THAT(text, HasSubstr("invalid_argument"));
@@ -79,19 +79,19 @@ TEST(ModelFiles, SeveralGgufsWithoutATagAreListed) {
               HasSubstr("that match 'Q4_0'"));
 }
 
-TEST(ModelFiles, ATagMayNameAFolderOfGgufs) {
+TEST(ModelFileSet, ATagMayNameAFolderOfGgufs) {
   EXPECT_EQ(choose_files(files({"Q4_0/model.gguf", "Q8_0/model.gguf"}), "q8_0", "m")->gguf,
             "Q8_0/model.gguf");
 }
 
-TEST(ModelFiles, ASplitGgufIsRefusedByName) {
+TEST(ModelFileSet, ASplitGgufIsRefusedByName) {
   const auto text =
       names(choose_files(files({"a-Q4_0-00001-of-00002.gguf", "a-Q4_0-00002-of-00002.gguf"}), "", "m"))[0];
   EXPECT_THAT(text, HasSubstr("unsupported"));
   EXPECT_THAT(text, HasSubstr("a-Q4_0-00001-of-00002.gguf"));
 }
 
-TEST(ModelFiles, PickledWeightsAreRefusedByNameWithWhatToDo) {
+TEST(ModelFileSet, PickledWeightsAreRefusedByNameWithWhatToDo) {
   const auto text =
       names(choose_files(files({"config.json", "pytorch_model.bin", "tokenizer.json"}), "", "m"))[0];
   EXPECT_THAT(text, HasSubstr("unsupported"));
@@ -112,9 +112,9 @@ TEST(FindComplete, WantsWeightsTokenizerAndEveryShardOfTheIndex) {
   write_file(folder.path() / "tokenizer.json", "{}");
   write_file(folder.path() / "model-00001-of-00002.safetensors", "x");
   EXPECT_TRUE(complete());  // no index says that there is more
-  write_file(
-      folder.path() / "model.safetensors.index.json",
-      R"({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})");
+  write_file(folder.path() / "model.safetensors.index.json",
+             R"({"weight_map": {"a": "model-00001-of-00002.safetensors",)"
+             R"( "b": "model-00002-of-00002.safetensors"}})");
   EXPECT_FALSE(complete());
   std::filesystem::create_symlink("nowhere", folder.path() / "model-00002-of-00002.safetensors");
   EXPECT_FALSE(complete());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 #include "hub/hub.h"
 
@@ -119,6 +120,17 @@ Result<ModelName> parse_repository(std::string_view text, Hub hub, const std::st
   return name;
 }
 
+// An address copied from a browser names its model: "https://huggingface.co/org/name" is hf:org/name.
+std::string without_address(const std::string& text) {
+  constexpr std::pair<std::string_view, std::string_view> kAddresses[] = {
+      {"huggingface.co/", "hf:"}, {"hf.co/", "hf:"}, {"www.modelscope.cn/models/", "ms:"}};
+  const std::string_view rest = std::string_view(text).substr(text.starts_with("https://") ? 8 : 0);
+  for (const auto& [address, prefix] : kAddresses) {
+    if (rest.starts_with(address)) return std::string(prefix) + std::string(rest.substr(address.size()));
+  }
+  return text;
+}
+
 // A path, a path with a tag ("folder:Q4_K_M"), or nothing.
 std::optional<ModelName> parse_local(const std::string& text) {
   ModelName name;
@@ -174,6 +186,8 @@ Result<ModelName> parse_model_name(const std::string& text, const std::string& h
   const bool plain = prefix == Hub::kLocal && option == Hub::kLocal;
   if (plain) {
     if (const auto local = parse_local(text)) return *local;
+    const std::string named = without_address(text);
+    if (named != text) return parse_model_name(named, "", revision);
     if (looks_like_path(text)) {
       return make_error(Code::kNotFound, "there is no file or folder '{}'", text);
     }

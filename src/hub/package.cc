@@ -55,7 +55,7 @@ fs::path lock_of(const std::string& package, const HubConfig& config) {
 // The model in a version's folder, which exists only when it is whole; a known file is held to its size.
 std::optional<fs::path> model_in(const fs::path& folder, const std::string& package,
                                  const std::string& version) {
-  const Result<ModelFiles> chosen = choose_files(list_folder(folder), "", folder.string());
+  const Result<ModelFileSet> chosen = choose_files(list_folder(folder), "", folder.string());
   if (!chosen.ok()) return std::nullopt;
   if (const KnownFile* known = find_known(package, version)) {
     if (chosen->files.size() != 1 || chosen->files[0].size != known->size) return std::nullopt;

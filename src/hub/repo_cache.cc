@@ -28,7 +28,8 @@ std::string read_commit(const fs::path& path) {
 // Other tools may read the cache at this moment: a name that is taken is taken by a whole file or a whole
 // link.
 fs::path temporary_beside(const fs::path& path) {
-  return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+  // Threads of one process pull at once too: the thread's id, not the process's. (gettid(2))
+  return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::gettid());
 }
 
 }  // namespace

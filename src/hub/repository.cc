@@ -111,7 +111,11 @@ Result<Pulled> pull_repository(const Repository& repository, const std::string& 
   HttpClient client(config);
   WH_ASSIGN(const Listing listing, repository.list(client, revision));
   WH_TRY(check_listing(listing, repository.name));
-  WH_ASSIGN(ModelFiles chosen, choose_files(listing.files, tag, repository.name));
+  WH_ASSIGN(ModelFileSet chosen, choose_files(listing.files, tag, repository.name));
+  if (chosen.gguf.empty() && !has_tokenizer(chosen.files)) {
+    return make_error(Code::kUnsupported,
+                      "{} has no tokenizer (tokenizer.json, tokenizer.model or vocab.json)", repository.name);
+  }
   const Pull pull{repository, config, client, listing};
   WH_ASSIGN(chosen.files, pull.with_sizes(std::move(chosen.files)));
   WH_TRY(pull.check_space(chosen.files));
@@ -124,8 +128,7 @@ Result<Pulled> pull_repository(const Repository& repository, const std::string& 
               find_complete(repository.cache.snapshot(listing.commit), tag, repository.name));
     if (!found) {
       return make_error(Code::kCorrupt,
-                        "{} is not complete on the hub: a tokenizer (tokenizer.json, tokenizer.model or "
-                        "vocab.json) or a weight file that its index names is missing",
+                        "{} is not complete on the hub: a weight file that its index names is missing",
                         repository.name);
     }
     path = *found;

@@ -107,7 +107,8 @@ TEST_F(ResolveGgufTest, HostileJsonIsAnErrorAndNoCrash) {
       R"({"sha": ["x"], "siblings": [{"rfilename": 7, "size": -1, "lfs": [], "blobId": {}}]})",
       R"({"sha": "0123456789abcdef0123456789abcdef01234567", "siblings": [{"rfilename": "a.gguf",
           "size": 18446744073709551615, "lfs": {"sha256": "zz", "size": 18446744073709551615}}]})",
-      R"({"sha": "0123456789abcdef0123456789abcdef01234567", "siblings": [{"rfilename": "a.gguf", "size": 1e300}]})"};
+      R"({"sha": "0123456789abcdef0123456789abcdef01234567", "siblings": [
+          {"rfilename": "a.gguf", "size": 1e300}]})"};
   for (const std::string& body : bodies) {
     hub.fail("api", {200, body});
     EXPECT_FALSE(resolve("org/tiny").ok()) << body.substr(0, 80);

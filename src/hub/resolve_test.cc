@@ -271,6 +271,7 @@ TEST_F(ResolveTest, ManyPullsAtOnceFetchEachFileOnce) {
     threads.emplace_back([&] {
       const auto model = resolve("org/tiny");
       good += model.ok() && model->path == snapshot;
+      EXPECT_TRUE(model.ok()) << model.error().message;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -288,6 +289,23 @@ TEST_F(ResolveTest, AnIncompleteRepositoryIsNotTakenForAModel) {
   const Error error = failure("org/tiny");
   EXPECT_EQ(error.code, Code::kCorrupt);
   EXPECT_THAT(error.message, HasSubstr("not complete on the hub"));
+  EXPECT_EQ(failure("org/tiny", PullPolicy::kNever).code, Code::kNotFound);
+}
+
+TEST_F(ResolveTest, AModelWithoutATokenizerIsRefusedBeforeAnyDownload) {
+  FakeHub bare;
+  bare.add("config.json", "{}");
+  bare.add("model.safetensors", "x", true);
+  config = bare.config(folder.path());
+  EXPECT_THAT(failure("org/tiny").message, HasSubstr("no tokenizer"));
+  EXPECT_EQ(bare.server().count("/resolve/"), 0u);
+}
+
+TEST_F(ResolveTest, ACacheThatCannotBeWrittenIsNamed) {
+  write_file(folder.path() / "file", "");
+  config.hf_cache = folder.path() / "file" / "hub";
+  const Error error = failure("org/tiny");
+  EXPECT_THAT(error.message, HasSubstr((folder.path() / "file").string()));
 }
 
 }  // namespace

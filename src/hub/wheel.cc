@@ -96,7 +96,7 @@ Result<std::vector<const ZipEntry*>> choose_entries(const ZipReader& zip, const 
     }
     files.push_back({name, entry.size, "", ""});
   }
-  WH_ASSIGN(const ModelFiles chosen, choose_files(files, "", wheel));
+  WH_ASSIGN(const ModelFileSet chosen, choose_files(files, "", wheel));
   std::vector<const ZipEntry*> entries;
   for (const RepoFile& file : chosen.files) {
     if (file.path == repeated) {
