@@ -91,6 +91,13 @@ void read_spellings(const Sources& sources, ModelFiles& files) {
   set("pad_token", std::nullopt);
 }
 
+// The one token of this spelling, or nothing. A piece that is no token by name may still be one by spelling.
+std::vector<int32_t> ids_spelled(const Tokenizer& tokenizer, const char* spelling) {
+  if (const auto id = tokenizer.find(spelling)) return {*id};
+  const std::vector<int32_t> ids = tokenizer.encode(spelling);
+  return ids.size() == 1 ? ids : std::vector<int32_t>{};
+}
+
 void read_eos_ids(const Sources& sources, ModelFiles& files) {
   std::vector<int32_t>& ids = files.eos_ids;
   const auto add = [&](const std::vector<int32_t>& more) { ids.insert(ids.end(), more.begin(), more.end()); };
@@ -104,8 +111,7 @@ void read_eos_ids(const Sources& sources, ModelFiles& files) {
       if (const auto id = files.tokenizer->find(*eos)) ids.push_back(*id);
     for (const NamedTemplate& chat : files.templates.sources)
       for (const char* end : kEndTokens)
-        if (chat.source.find(end) != std::string::npos)
-          if (const auto id = files.tokenizer->find(end)) ids.push_back(*id);
+        if (chat.source.find(end) != std::string::npos) add(ids_spelled(*files.tokenizer, end));
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

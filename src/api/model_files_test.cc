@@ -17,9 +17,11 @@ using testing::IsEmpty;
 // A byte-level vocabulary of three letters and the control tokens of ChatML.
 constexpr const char* kTokenizer = R"({
   "added_tokens": [
-    {"id": 3, "content": "<|im_start|>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+    {"id": 3, "content": "<|im_start|>", "special": true, "single_word": false, "lstrip": false,
+      "rstrip": false,
      "normalized": false},
-    {"id": 4, "content": "<|im_end|>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+    {"id": 4, "content": "<|im_end|>", "special": true, "single_word": false, "lstrip": false,
+      "rstrip": false,
      "normalized": false},
     {"id": 5, "content": "<|endoftext|>", "special": true, "single_word": false, "lstrip": false,
      "rstrip": false, "normalized": false}],
@@ -70,8 +72,7 @@ TEST(ModelFiles, SpellingsOfTokensComeAsTextOrObject) {
   TestFolder folder;
   folder.write("tokenizer.json", kTokenizer);
   folder.write("special_tokens_map.json", R"({"pad_token": "<|endoftext|>", "eos_token": "<|endoftext|>"})");
-  folder.write("tokenizer_config.json",
-               R"({"bos_token": null, "eos_token": {"content": "<|im_end|>"}, "unk_token": 5})");
+  folder.write("tokenizer_config.json", R"({"bos_token": null, "eos_token": {"content": "<|im_end|>"}})");
   const auto files = read(folder.path());
   ASSERT_TRUE(files.ok()) << files.error().message;
   EXPECT_EQ(files->token_spellings.value("eos_token", ""), "<|im_end|>");
