@@ -1,16 +1,24 @@
 #include "cli/answer_json.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 namespace whippet {
 namespace {
 
 using nlohmann::ordered_json;
 
+// The shortest decimal that is this float.
+double shortest(float value) { return std::stod(fmt::format("{}", value)); }
+
 ordered_json logprobs_to_json(const std::vector<TokenLogprob>& logprobs) {
   ordered_json list = ordered_json::array();
   for (const TokenLogprob& token : logprobs) {
-    ordered_json entry = {{"token_id", token.token_id}, {"logprob", token.logprob}, {"rank", token.rank}};
+    ordered_json entry = {
+        {"token_id", token.token_id}, {"logprob", shortest(token.logprob)}, {"rank", token.rank}};
     for (const auto& [id, logprob] : token.top)
-      entry["top"].push_back({{"token_id", id}, {"logprob", logprob}});
+      entry["top"].push_back({{"token_id", id}, {"logprob", shortest(logprob)}});
     list.push_back(std::move(entry));
   }
   return list;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/config_rules.h"
+#include "base/fields.h"
 
 namespace whippet {
 namespace {
@@ -41,7 +42,7 @@ class Normaliser {
       } else if (arg.size() > 1 && arg[0] == '-') {
         short_flag(arg);
       } else {
-        word(arg);
+        WH_TRY(word(arg));
       }
     }
     if (help_) out_.push_back("--help");
@@ -101,10 +102,11 @@ class Normaliser {
     if (option != nullptr && takes_value(*option) && take_value(value)) out_.back() += value;
   }
 
-  void word(const std::string& arg) {
-    if (!positional_ && !help_ && arg == "help" && app_->get_parent() == nullptr) {
+  Status word(const std::string& arg) {
+    const bool at_root = app_->get_parent() == nullptr;
+    if (at_root && !help_ && arg == "help") {
       help_ = true;
-      return;
+      return {};
     }
     const auto named = app_->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == arg; });
     if (!positional_ && !named.empty()) {
@@ -112,7 +114,18 @@ class Normaliser {
     } else {
       positional_ = true;
     }
+    if (at_root && named.empty())
+      return make_error(Code::kInvalidArgument, "unknown command {}{}", arg,
+                        did_you_mean(arg, command_names()));
     out_.push_back(arg);
+    return {};
+  }
+
+  std::vector<std::string> command_names() const {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : app_->get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(sub->get_name());
+    return names;
   }
 
   const CLI::App* app_;

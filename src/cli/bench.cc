@@ -28,9 +28,10 @@ Examples:
   whippet bench latency org/name --prompt-len 512 --output-len 64 --batch 1 --json)";
 
 constexpr const char* kLatencyHelp =
-    R"(Time to the first token and tokens per second of a batch of equal requests, all sent at once: random prompts,
-greedy, no end before --output-len tokens. The median of --repeat runs after one that is not counted. The prefix
-cache is off. Weights read per second are shown as a share of the memory bandwidth that a built-in probe reads.
+    R"(Time to the first token and tokens per second of a batch of equal requests, all sent at once: random
+prompts, greedy, no end before --output-len tokens. The median of --repeat runs after one that is not
+counted. The prefix cache is off. Weights read per second are shown as a share of the memory bandwidth that
+a built-in probe reads.
 
 --json prints one object: prefill_tokens_per_s, decode_tokens_per_s, ttft_ms, weight_bytes,
 read_bandwidth_share, and what was run.
@@ -203,7 +204,7 @@ Run setup(CLI::App& app, const Context& context) {
   app.require_subcommand(1);
   CLI::App& latency =
       *app.add_subcommand("latency", "time to first token and tokens per second of one batch");
-  latency.description(kLatencyHelp);
+  latency.description(std::string(kLatencyHelp) + "\n");
   latency.fallthrough();
   const Work defaults;
   const Options options{.engine = EngineOptions(latency, context, EngineOptions::Knobs::kAll),

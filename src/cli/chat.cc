@@ -21,8 +21,8 @@ constexpr const char* kHelp =
     R"(Talk to a model in the terminal.
 
 Answers come as they are made. Ctrl-C stops an answer, Ctrl-D or /bye leaves, /help lists the other commands.
-The prompt shows how many tokens of the context the chat takes; when it is full you are asked before the oldest
-turns go. A line that ends in \ goes on, and """ opens and closes a message of several lines.
+The prompt shows how many tokens of the context the chat takes; when it is full you are asked before the
+oldest turns go. A line that ends in \ goes on, and """ opens and closes a message of several lines.
 Standard input that is no terminal is read one message a line. Sampling is the checkpoint's own default, else
 temperature 0.2 and top_p 0.9.
 
@@ -75,12 +75,13 @@ std::filesystem::path history_file(const Options& options, const Context& contex
 
 void greet(const Engine& engine) {
   const auto info = nlohmann::json::parse(engine.model_info_json());
-  std::fprintf(stderr, "%s on %s. /help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
+  std::fprintf(stderr, "%s on %s\n/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
                info["model"].get<std::string>().c_str(), info["device"].get<std::string>().c_str());
 }
 
-Result<int> run(const Options& options, const Context& context, const EngineConfig& config) {
-  WH_TRY(find_model(config));  // fetches it while Ctrl-C still ends the program
+Result<int> run(const Options& options, const Context& context, EngineConfig config) {
+  if (config.max_num_seqs == 0) config.max_num_seqs = 1;  // one answer at a time: a small cache
+  WH_TRY(find_model(config));                             // fetches it while Ctrl-C still ends the program
   Interrupts interrupts;
   Engine engine(config);
   if (interrupts.take()) return kExitFailed;

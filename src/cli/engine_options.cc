@@ -30,15 +30,22 @@ const char* type_label() {
   return "TEXT";
 }
 
+// What --help says of a default; "" where the help itself does.
+std::string defaults_to(int32_t value) { return value == 0 ? "" : std::to_string(value); }
+template <class T>
+std::string defaults_to(const T&) {
+  return "";
+}
+
 template <class T>
 CLI::Option* add_knob(CLI::App& app, const std::string& name, const T& value, const std::string& help) {
   const std::string flag = flag_name(name);
   if constexpr (std::is_same_v<T, bool>) {
     const std::string off = "--no-" + flag.substr(2);
-    const std::string shown = value ? help + "; on unless " + off : help;
-    return add_switch(app, flag + ",!" + off, shown);
+    return add_switch(app, flag + ",!" + off, help + (value ? "; default: on" : ""));
   } else {
-    return add_value(app, flag, type_label<T>(), help);
+    const std::string shown = defaults_to(value);
+    return add_value(app, flag, type_label<T>(), shown.empty() ? help : help + "; default: " + shown);
   }
 }
 

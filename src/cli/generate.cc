@@ -109,7 +109,7 @@ Result<int> stream(Engine& engine, Request request) {
   return kExitOk;
 }
 
-Result<int> run(const Options& options, const EngineConfig& config) {
+Result<int> run(const Options& options, EngineConfig config) {
   if (options.many()) {
     WH_ASSIGN(LineReader reader, LineReader::open(options.file->as<std::string>()));
     LLM llm(config);
@@ -117,6 +117,7 @@ Result<int> run(const Options& options, const EngineConfig& config) {
     return generate_lines(llm.engine(), reader, base, options.jsonl->count() > 0);
   }
   WH_ASSIGN(std::string prompt, read_prompt(options));
+  if (config.max_num_seqs == 0) config.max_num_seqs = 1;  // one prompt: a small cache
   LLM llm(config);
   WH_ASSIGN(Request request, base_request(options, llm.engine()));
   request.prompt = std::move(prompt);

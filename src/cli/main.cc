@@ -34,7 +34,8 @@ Examples:
   whippet pull Qwen/Qwen2.5-0.5B-Instruct            fetch a model
   whippet chat Qwen/Qwen2.5-0.5B-Instruct
 Data goes to standard output; logs and progress go to standard error.
-Exit codes: 0 done, 1 failed, 2 wrong usage. WHIPPET_<FLAG> in the environment stands for --<flag>.)";
+Exit codes: 0 done, 1 failed, 2 wrong usage. WHIPPET_<FLAG> in the environment stands for --<flag>.
+)";
 
 struct Entry {
   Command command;
@@ -84,6 +85,23 @@ std::string describe_binary() {
                      isas);
 }
 
+// CLI11's text, with the names of the commands before it and without its mark of flags that turn something
+// off.
+std::string help_of(const CLI::App& app) {
+  std::string before;
+  for (const CLI::App* parent = app.get_parent(); parent != nullptr; parent = parent->get_parent())
+    before = parent->get_name() + (before.empty() ? "" : " " + before);
+  std::string text = app.help(before);
+  const std::string mark = "{false}";
+  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
+    const bool ends_line = text[at + mark.size()] == '\n';
+    text.replace(at, mark.size(), ends_line ? "" : std::string(mark.size(), ' '));
+  }
+  for (size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at))
+    text.erase(at, 1);
+  return text;
+}
+
 struct LogOptions {
   CLI::Option* level;
   CLI::Option* format;
@@ -119,6 +137,7 @@ std::vector<Entry> add_commands(CLI::App& app, const Context& context) {
   for (const Command& command : commands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
     sub->fallthrough();
+    sub->footer("Every command: --log-level debug|info|warning|error|off, --log-format text|json.");
     Run run = command.setup(*sub, context);
     entries.push_back({command, sub, std::move(run)});
   }
@@ -135,12 +154,13 @@ int run_command_line(const std::vector<std::string>& args, Context& context) {
   Result<std::vector<std::string>> normal = normalise_arguments(app, args, named);
   if (!normal.ok()) return report_usage(context, *named, normal.error());
   for (Entry& entry : entries)
-    if (entry.app == named || entry.app == named->get_parent()) entry.app->description(entry.command.help);
+    if (entry.app == named || entry.app == named->get_parent())
+      entry.app->description(std::string(entry.command.help) + "\n");
   try {
     std::vector<std::string> reversed(normal->rbegin(), normal->rend());
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    const Status written = write_output(named->help(named->get_name()));
+    const Status written = write_output(help_of(*named));
     return written.ok() ? kExitOk : report_failure(context, written.error());
   } catch (const CLI::ParseError& failure) {
     return report_usage(context, *named, make_error(Code::kInvalidArgument, "{}", failure.what()));
@@ -154,7 +174,7 @@ int run_command_line(const std::vector<std::string>& args, Context& context) {
     const Status log = start_log(log_options, entry.command.default_log_level, context);
     return log.ok() ? entry.run() : report_usage(context, app, log.error());
   }
-  std::fprintf(stderr, "%s", app.help().c_str());
+  std::fprintf(stderr, "%s", help_of(app).c_str());
   return kExitUsage;
 }
 

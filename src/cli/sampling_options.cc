@@ -57,7 +57,8 @@ SamplingOptions::SamplingOptions(CLI::App& app, const std::vector<std::string>& 
     const std::string flag = flag_name(name);
     CLI::Option* option = nullptr;
     if constexpr (std::is_same_v<Field, bool>) {
-      option = add_switch(app, flag + ",!--no-" + flag.substr(2), help);
+      option = add_switch(app, flag + ",!--no-" + flag.substr(2),
+                          field ? std::string(help) + "; default: on" : std::string(help));
     } else {
       option = add_value(app, flag, type_label<Field>(), help);
       if (is_list<Field>) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
