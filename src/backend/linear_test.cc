@@ -145,11 +145,35 @@ TEST_P(Linear, EmbedReadsTheRowsOfThePackedTable) {
     TestMat expected(4, shape.in), actual(4, shape.in, 2);
     reference::embed(ids.data(), table, expected.mat());
     backend->embed(ids.data(), packed, actual.mat());
-    const auto bound = [&](int32_t r, int32_t c) {  // portable code rounds twice
-      return GetParam() == "portable" ? 0x1p-23 * (std::abs(expected.at(r, c)) + 16) : 0;
-    };
-    expect_within(actual, expected, bound, shape.name());
+    expect_same_bits(actual, expected, shape.name());
     EXPECT_TRUE(actual.intact());
+  }
+}
+
+// One input of 1 makes each output its weight.
+TEST_P(Linear, ReadsEveryHalfAndBrainFloatExactly) {
+  const auto backend = cpu_backend(GetParam());
+  for (Codes codes : {Codes::kF16, Codes::kBF16}) {
+    CanonicalLinear w;
+    w.codes_type = codes;
+    w.out = 1 << 16;
+    w.in = 1;
+    w.storage = Buffer::host(size_t{2} << 16);
+    for (int32_t bits = 0; bits < 1 << 16; ++bits)
+      w.storage.as<uint16_t>()[bits] = static_cast<uint16_t>(bits);
+    w.codes = {w.storage.as<std::byte>(), w.storage.bytes()};
+    const LinearWeight packed = backend->pack(w, ComputeType::kAuto).value();
+    TestMat one(1, 1), out(1, 1 << 16);
+    one.at(0, 0) = 1;
+    backend->linear(one.mat(), packed, out.mat());
+    for (int32_t bits = 0; bits < 1 << 16; ++bits) {
+      const auto half = static_cast<uint16_t>(bits);
+      const float value = codes == Codes::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
+      if (std::isnan(value))
+        EXPECT_TRUE(std::isnan(out.at(0, bits))) << bits;
+      else
+        EXPECT_EQ(out.at(0, bits), value) << bits;
+    }
   }
 }
 

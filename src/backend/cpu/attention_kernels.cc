@@ -46,70 +46,105 @@ WH_SIMD Scratch scratch_views(float* scratch, int32_t dim) {
   return views;
 }
 
-// Element offset of a position's row in the cache of this head.
-WH_SIMD int64_t row_offset(const AttentionTile& tile, int32_t position) {
-  const int64_t block = tile.block_table[position / tile.block_size];
-  return block * tile.block_stride + static_cast<int64_t>(position % tile.block_size) * tile.head_dim;
+// Element offsets of the rows of positions [low, high) in the cache of this head.
+WH_SIMD void find_rows(const AttentionTile& tile, int32_t low, int32_t high, int64_t* rows) {
+  int32_t block = low / tile.block_size, slot = low % tile.block_size;
+  for (int32_t t = low; t < high; ++block, slot = 0) {
+    const int32_t stop = smaller(high, t + tile.block_size - slot);
+    int64_t row = tile.block_table[block] * tile.block_stride + static_cast<int64_t>(slot) * tile.head_dim;
+    for (; t < stop; ++t, row += tile.head_dim) *rows++ = row;
+  }
+}
+
+// 16 keys, columns [d, d + n), side by side; those outside [first, last) are 0.
+template <class From>
+void load_keys(const typename From::Element* k, const int64_t* rows, int first, int last, int n, float* to) {
+  Vec columns[16];
+  if (first <= 0 && last >= 16) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) columns[i] = From::read(k + rows[i], n);
+  } else {
+    for (int i = 0; i < 16; ++i) columns[i] = i >= first && i < last ? From::read(k + rows[i], n) : zero();
+  }
+  transpose(columns);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) store(to + i * 16, columns[i]);
 }
 
 // Keys and values of positions [low, high), which lie in the chunk that begins at `chunk`.
 template <class From>
 void load_chunk(const AttentionTile& tile, int32_t chunk, int32_t low, int32_t high, const Scratch& scratch) {
-  const int32_t dim = padded(tile.head_dim);
+  const int32_t dim = padded(tile.head_dim), whole = tile.head_dim / 16 * 16;
   const auto* k = static_cast<const typename From::Element*>(tile.k);
   const auto* v = static_cast<const typename From::Element*>(tile.v);
   int64_t rows[kChunk];
-  for (int32_t t = low; t < high; ++t) rows[t - chunk] = row_offset(tile, t);
-  for (int32_t group = (low - chunk) / 16; group * 16 < high - chunk; ++group) {
-    for (int32_t d = 0; d < dim; d += 16) {
-      const int n = smaller(16, tile.head_dim - d);
-      Vec columns[16];
-      for (int i = 0; i < 16; ++i) {
-        const int32_t t = chunk + group * 16 + i;
-        columns[i] = t >= low && t < high ? From::read(k + rows[t - chunk] + d, n) : zero();
-      }
-      transpose(columns);
-      for (int i = 0; i < 16; ++i)
-        store(scratch.keys + (static_cast<int64_t>(group) * dim + d + i) * 16, columns[i]);
+  find_rows(tile, low, high, rows + (low - chunk));
+  for (int32_t group = (low - chunk) / 16 * 16; group < high - chunk; group += 16) {
+    float* keys = scratch.keys + static_cast<int64_t>(group) * dim;
+    const int first = low - chunk - group, last = high - chunk - group;
+    for (int32_t d = 0; d < whole; d += 16)
+      load_keys<From>(k + d, rows + group, first, last, 16, keys + d * 16);
+    if (whole < dim)
+      load_keys<From>(k + whole, rows + group, first, last, tile.head_dim - whole, keys + whole * 16);
+  }
+  for (int32_t t = low - chunk; t < high - chunk; ++t) {
+    float* values = scratch.values + static_cast<int64_t>(t) * dim;
+    for (int32_t d = 0; d < whole; d += 16) store(values + d, From::read(v + rows[t] + d, 16));
+    if (whole < dim) store(values + whole, From::read(v + rows[t] + whole, tile.head_dim - whole));
+  }
+}
+
+// Scores of kQueries queries against kGroups * 16 keys.
+template <int kQueries, int kGroups>
+WH_SIMD void score_block(const float* q, const float* keys, int32_t dim, float* scores) {
+  Vec dots[kQueries][kGroups];
+#pragma GCC unroll 8
+  for (int i = 0; i < kQueries; ++i)
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) dots[i][g] = zero();
+  for (int64_t d = 0; d < dim; ++d) {
+    Vec key[kGroups];
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) key[g] = load(keys + (static_cast<int64_t>(g) * dim + d) * 16);
+#pragma GCC unroll 8
+    for (int i = 0; i < kQueries; ++i) {
+      const Vec each = broadcast(q[static_cast<int64_t>(i) * dim + d]);
+#pragma GCC unroll 8
+      for (int g = 0; g < kGroups; ++g) dots[i][g] = fma(each, key[g], dots[i][g]);
     }
   }
-  for (int32_t t = low; t < high; ++t)
-    for (int32_t d = 0; d < dim; d += 16)
-      store(scratch.values + static_cast<int64_t>(t - chunk) * dim + d,
-            From::read(v + rows[t - chunk] + d, smaller(16, tile.head_dim - d)));
+#pragma GCC unroll 8
+  for (int i = 0; i < kQueries; ++i)
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) store(scores + i * kChunk + g * 16, dots[i][g]);
 }
 
-// Scores of kQueries queries against 16 keys.
+// Queries against groups [begin, end) of 16 keys. Few queries take several groups at once, or their sums
+// would wait for each other.
 template <int kQueries>
-WH_SIMD void score_block(const float* q, const float* keys, int32_t dim, float* scores) {
-  Vec dots[kQueries];
-#pragma GCC unroll 8
-  for (int i = 0; i < kQueries; ++i) dots[i] = zero();
-  for (int64_t d = 0; d < dim; ++d) {
-    const Vec key = load(keys + d * 16);
-#pragma GCC unroll 8
-    for (int i = 0; i < kQueries; ++i)
-      dots[i] = fma(broadcast(q[i * static_cast<int64_t>(dim) + d]), key, dots[i]);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kQueries; ++i) store(scores + i * kChunk, dots[i]);
+void score_queries(const float* q, const Scratch& scratch, int32_t dim, int32_t begin, int32_t end,
+                   float* scores) {
+  constexpr int kGroups = kQueries <= 3 ? kFewScoreGroups : 1;
+  int32_t group = begin;
+  const auto keys = [&] { return scratch.keys + static_cast<int64_t>(group) * dim * 16; };
+  for (; group + kGroups <= end; group += kGroups)
+    score_block<kQueries, kGroups>(q, keys(), dim, scores + group * 16);
+  for (; group < end; ++group) score_block<kQueries, 1>(q, keys(), dim, scores + group * 16);
 }
 
-void score_chunk(int32_t num_queries, int32_t dim, int32_t group_begin, int32_t group_end,
-                 const Scratch& scratch) {
-  for (int32_t group = group_begin; group < group_end; ++group) {
-    const float* keys = scratch.keys + static_cast<int64_t>(group) * dim * 16;
-    int32_t i = 0;
-    for (; i + kScoreQueries <= num_queries; i += kScoreQueries)
-      score_block<kScoreQueries>(scratch.q + static_cast<int64_t>(i) * dim, keys, dim,
-                                 scratch.scores + i * kChunk + group * 16);
-    for (; i + 2 <= num_queries; i += 2)
-      score_block<2>(scratch.q + static_cast<int64_t>(i) * dim, keys, dim,
-                     scratch.scores + i * kChunk + group * 16);
-    for (; i < num_queries; ++i)
-      score_block<1>(scratch.q + static_cast<int64_t>(i) * dim, keys, dim,
-                     scratch.scores + i * kChunk + group * 16);
-  }
+template <int kQueries>
+void score_last(int32_t count, const float* q, const Scratch& scratch, int32_t dim, int32_t begin,
+                int32_t end, float* scores) {
+  if (count == kQueries) return score_queries<kQueries>(q, scratch, dim, begin, end, scores);
+  if constexpr (kQueries > 1) score_last<kQueries - 1>(count, q, scratch, dim, begin, end, scores);
+}
+
+void score_chunk(int32_t num_queries, int32_t dim, int32_t begin, int32_t end, const Scratch& scratch) {
+  int32_t i = 0;
+  const auto q = [&] { return scratch.q + static_cast<int64_t>(i) * dim; };
+  for (; i + kScoreQueries <= num_queries; i += kScoreQueries)
+    score_queries<kScoreQueries>(q(), scratch, dim, begin, end, scratch.scores + i * kChunk);
+  score_last<kScoreQueries - 1>(num_queries - i, q(), scratch, dim, begin, end, scratch.scores + i * kChunk);
 }
 
 // Turns one query's scores into weights under the new running maximum and rescales what it has so far.
@@ -177,6 +212,14 @@ void mix_queries(const float* scores, const float* values, int32_t dim, int32_t 
     mix_block<kQueries, 1>(scores, values + d, dim, low, high, state + d, state_stride);
 }
 
+template <int kQueries>
+void mix_last(int32_t count, const float* scores, const float* values, int32_t dim, int32_t low, int32_t high,
+              float* state, int64_t state_stride) {
+  if (count == kQueries) return mix_queries<kQueries>(scores, values, dim, low, high, state, state_stride);
+  if constexpr (kQueries > 1)
+    mix_last<kQueries - 1>(count, scores, values, dim, low, high, state, state_stride);
+}
+
 template <class From>
 void attention(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch_floats) {
   const int32_t dim = padded(tile.head_dim), queries = tile.num_queries;
@@ -208,9 +251,8 @@ void attention(const AttentionTile& tile, int32_t begin, int32_t end, float* sta
     for (; i + kMixQueries <= queries; i += kMixQueries)
       mix_queries<kMixQueries>(scratch.scores + i * kChunk, scratch.values, dim, low - chunk, high - chunk,
                                state + i * stride, stride);
-    for (; i < queries; ++i)
-      mix_queries<1>(scratch.scores + i * kChunk, scratch.values, dim, low - chunk, high - chunk,
-                     state + i * stride, stride);
+    mix_last<kMixQueries - 1>(queries - i, scratch.scores + i * kChunk, scratch.values, dim, low - chunk,
+                              high - chunk, state + i * stride, stride);
   }
 }
 

@@ -11,7 +11,6 @@ namespace whippet::cpu {
 namespace {
 
 constexpr int32_t kGatheredRows = 64;  // act-order inputs that are gathered at once
-constexpr int32_t kFewRows = 4;        // from here on the kernels work in blocks of dequantised panels
 constexpr int32_t kRowBlock = 192;     // rows that pass a dequantised block of panels
 
 LinearTask task_of(ConstMat x, const LinearWeight& w, Mat out) {
@@ -60,7 +59,7 @@ float packed_weight(const LinearWeight& w, int32_t o, int32_t c) {
 }  // namespace
 
 Result<LinearWeight> CpuBackend::pack(const CanonicalLinear& weight, ComputeType compute) {
-  auto packed = pack_linear(weight, compute);
+  auto packed = pack_linear(weight, compute, pool_);
   if (!packed.ok()) return packed;
   make_room_for_sampling(weight.out);
   if (packed->order != nullptr && packed->columns > gathered_columns_) {
@@ -109,7 +108,7 @@ void CpuBackend::product(ConstMat x, const LinearWeight& w, Mat out) {
   const auto kernel = kernels_.linear[static_cast<int>(w.kind)];
   const LinearTask whole = task_of(x, w, out);
   const int32_t panels = num_panels(w), threads = pool_.num_threads();
-  if (x.rows <= kFewRows) {
+  if (x.rows <= kernels_.few_rows) {
     const bool small = int64_t{panels} * kPanelRows * w.columns < 2 * kParallelElements;
     const int32_t runs = small ? 1 : std::min(panels, threads * std::clamp(panels / (threads * 16), 1, 8));
     pool_.run(runs, [&](int32_t run, int32_t worker) {

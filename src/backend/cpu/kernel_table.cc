@@ -1,4 +1,5 @@
 #include "backend/cpu/kernel_functions.h"
+#include "simd_memory.h"
 
 #define WHIPPET_NAME_OF(isa) #isa
 #define WHIPPET_NAME(isa) WHIPPET_NAME_OF(isa)
@@ -9,6 +10,7 @@ extern const Kernels kKernels;
 const Kernels kKernels = {
     .name = WHIPPET_NAME(WHIPPET_ISA),
     .linear = {linear_f32, linear_f16, linear_bf16, linear_int8, linear_int4},
+    .few_rows = kFewRows,
     .rms_norm = rms_norm,
     .rope = rope,
     .silu_mul = silu_mul,

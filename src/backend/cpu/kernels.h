@@ -58,8 +58,10 @@ constexpr int32_t attention_state_size(int32_t head_dim) { return (head_dim + 15
 struct Kernels {
   const char* name;
 
-  // By LinearKind. scratch [kLinearScratch].
+  // By LinearKind. scratch [kLinearScratch]. Up to few_rows rows, weights go straight from memory into the
+  // sums: any run of panels will do. With more, blocks of kLinearBlockPanels are dequantised first.
   void (*linear[5])(const LinearTask& task, float* scratch);
+  int32_t few_rows;
 
   void (*rms_norm)(const float* x, const float* weight, int32_t dim, float eps, float* out);
   void (*rope)(float* head, const float* cos_sin, int32_t head_dim);

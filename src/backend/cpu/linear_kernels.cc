@@ -10,8 +10,6 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
-constexpr int32_t kFewRows = 4;
-
 WH_SIMD int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 WH_SIMD int32_t ceil_eighths(int32_t n) { return (n + 7) / 8; }
 
@@ -167,10 +165,11 @@ void few_rows_block(const LinearTask& task, int32_t panel) {
 
 template <class Kind, int kRows>
 void few_rows(const LinearTask& task) {
+  constexpr int kPanels = few_panels(kRows);
   int32_t panel = task.panel_begin;
-  for (; panel + kFewPanels <= task.panel_end; panel += kFewPanels)
-    few_rows_block<Kind, kRows, kFewPanels>(task, panel);
-  if constexpr (kFewPanels > 2)
+  for (; panel + kPanels <= task.panel_end; panel += kPanels)
+    few_rows_block<Kind, kRows, kPanels>(task, panel);
+  if constexpr (kPanels > 2)
     for (; panel + 2 <= task.panel_end; panel += 2) few_rows_block<Kind, kRows, 2>(task, panel);
   for (; panel < task.panel_end; ++panel) few_rows_block<Kind, kRows, 1>(task, panel);
 }
@@ -244,31 +243,25 @@ void tile(const LinearTask& task, int32_t panel, const float* x, const float* w,
   }
 }
 
+// The rows that fill no tile.
+template <int kRows, int kPanels>
+void last_tile(const LinearTask& task, int32_t rows, int32_t panel, const float* x, const float* w,
+               int64_t panel_stride, int32_t n, float* y, bool begins) {
+  if (rows == kRows) return tile<kRows, kPanels>(task, panel, x, w, panel_stride, n, y, begins);
+  if constexpr (kRows > 1) last_tile<kRows - 1, kPanels>(task, rows, panel, x, w, panel_stride, n, y, begins);
+}
+
 template <int kPanels>
 void tiles(const LinearTask& task, int32_t panel, const float* x, const float* w, int64_t panel_stride,
            int32_t n, bool begins) {
-  static_assert(kTileRows <= 6);
   int32_t r = 0;
   float* y = task.y + panel * 16;
   for (; r + kTileRows <= task.rows; r += kTileRows)
     tile<kTileRows, kPanels>(task, panel, x + r * task.x_stride, w, panel_stride, n, y + r * task.y_stride,
                              begins);
-  x += r * task.x_stride;
-  y += r * task.y_stride;
-  switch (task.rows - r) {
-    case 5:
-      return tile<5, kPanels>(task, panel, x, w, panel_stride, n, y, begins);
-    case 4:
-      return tile<4, kPanels>(task, panel, x, w, panel_stride, n, y, begins);
-    case 3:
-      return tile<3, kPanels>(task, panel, x, w, panel_stride, n, y, begins);
-    case 2:
-      return tile<2, kPanels>(task, panel, x, w, panel_stride, n, y, begins);
-    case 1:
-      return tile<1, kPanels>(task, panel, x, w, panel_stride, n, y, begins);
-    default:
-      return;
-  }
+  if constexpr (kTileRows > 1)
+    last_tile<kTileRows - 1, kPanels>(task, task.rows - r, panel, x + r * task.x_stride, w, panel_stride, n,
+                                      y + r * task.y_stride, begins);
 }
 
 // Columns from one chunk to the next: whole groups, or multiples of 8 within one.
@@ -304,21 +297,22 @@ void many_rows(const LinearTask& task, float* scratch) {
   }
 }
 
+template <class Kind, int kRows>
+void few_rows_of(const LinearTask& task) {
+  if constexpr (kRows > 0) {
+    if (task.rows == kRows)
+      few_rows<Kind, kRows>(task);
+    else
+      few_rows_of<Kind, kRows - 1>(task);
+  }
+}
+
 template <class Kind>
 void linear(const LinearTask& task, float* scratch) {
-  static_assert(kFewRows == 4);
-  switch (task.rows) {
-    case 1:
-      return few_rows<Kind, 1>(task);
-    case 2:
-      return few_rows<Kind, 2>(task);
-    case 3:
-      return few_rows<Kind, 3>(task);
-    case 4:
-      return few_rows<Kind, 4>(task);
-    default:
-      return many_rows<Kind>(task, scratch);
-  }
+  if (task.rows > kFewRows)
+    many_rows<Kind>(task, scratch);
+  else
+    few_rows_of<Kind, kFewRows>(task);
 }
 
 }  // namespace

@@ -128,13 +128,13 @@ float weight_value(const CanonicalLinear& w, int32_t o, int32_t i) {
   return std::fma(code, w.scale[at], w.min.empty() ? 0.0f : w.min[at]);
 }
 
-// put(row lane, packed column, output, input) for every weight of a panel that exists.
+// put(packed column, input, first output, outputs) for every column of a panel that is no pad.
 template <class Put>
-void for_panel(const CanonicalLinear& w, const Plan& plan, int32_t panel, const Put& put) {
-  const int32_t rows = std::min(kPanelRows, w.out - panel * kPanelRows);
+void for_columns(const CanonicalLinear& w, const Plan& plan, int32_t panel, const Put& put) {
+  const int32_t first = panel * kPanelRows, rows = std::min(kPanelRows, w.out - first);
   for (int32_t c = 0; c < plan.columns; ++c) {
     const int32_t i = plan.order.empty() ? c : plan.order[c];
-    for (int32_t r = 0; r < rows && i >= 0; ++r) put(r, c, panel * kPanelRows + r, i);
+    if (i >= 0) put(c, i, first, rows);
   }
 }
 
@@ -154,45 +154,69 @@ size_t code_bytes(LinearKind kind, const Plan& plan) {  // of one panel
   return 0;
 }
 
-void pack_codes(const CanonicalLinear& w, const Plan& plan, LinearKind kind, int32_t panel, std::byte* to) {
-  const auto at = [](int32_t r, int32_t c) { return static_cast<size_t>(c) * kPanelRows + r; };
-  const auto value = [&](int32_t o, int32_t i) { return weight_value(w, o, i); };
-  const auto code = [&](int32_t o, int32_t i) { return w.codes[static_cast<size_t>(o) * w.in + i]; };
-  auto* f32 = reinterpret_cast<float*>(to);
+// convert(value) for every weight, [columns][16].
+template <class T, class Convert>
+void pack_values(const CanonicalLinear& w, const Plan& plan, int32_t panel, T* to, const Convert& convert) {
+  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
+    for (int32_t r = 0; r < rows; ++r)
+      to[static_cast<size_t>(c) * kPanelRows + r] = convert(weight_value(w, first + r, i));
+  });
+}
+
+// Elements of the type they have, [columns][16].
+template <class T>
+void pack_as_they_are(const CanonicalLinear& w, const Plan& plan, int32_t panel, T* to) {
+  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
+    const std::byte* from = w.codes.data() + (static_cast<size_t>(first) * w.in + i) * sizeof(T);
+    for (int32_t r = 0; r < rows; ++r, from += static_cast<size_t>(w.in) * sizeof(T))
+      std::memcpy(to + static_cast<size_t>(c) * kPanelRows + r, from, sizeof(T));
+  });
+}
+
+void pack_nibbles(const CanonicalLinear& w, const Plan& plan, int32_t panel, uint32_t* to) {
+  const int32_t group_dwords = ceil_div(plan.group, 8);
+  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
+    const int32_t in_group = c % plan.group;
+    uint32_t* dwords = to + static_cast<size_t>(c / plan.group * group_dwords + in_group / 8) * kPanelRows;
+    const std::byte* from = w.codes.data() + static_cast<size_t>(first) * w.in + i;
+    for (int32_t r = 0; r < rows; ++r, from += w.in)
+      dwords[r] |= (std::to_integer<uint32_t>(*from) & 15u) << (4 * (in_group % 8));
+  });
+}
+
+void pack_panel(const CanonicalLinear& w, const Plan& plan, LinearKind kind, int32_t panel, std::byte* to) {
   auto* bits = reinterpret_cast<uint16_t*>(to);
-  auto* dwords = reinterpret_cast<uint32_t*>(to);
-  const int32_t group_dwords = ceil_div(std::max(plan.group, 1), 8);
   switch (kind) {
     case LinearKind::kF32:
-      return for_panel(w, plan, panel, [&](int r, int c, int o, int i) { f32[at(r, c)] = value(o, i); });
+      return pack_values(w, plan, panel, reinterpret_cast<float*>(to), [](float value) { return value; });
     case LinearKind::kF16:
-      return for_panel(w, plan, panel,
-                       [&](int r, int c, int o, int i) { bits[at(r, c)] = f32_to_f16(value(o, i)); });
+      if (w.codes_type == Codes::kF16) return pack_as_they_are(w, plan, panel, bits);
+      return pack_values(w, plan, panel, bits, f32_to_f16);
     case LinearKind::kBF16:
-      return for_panel(w, plan, panel,
-                       [&](int r, int c, int o, int i) { bits[at(r, c)] = f32_to_bf16(value(o, i)); });
+      if (w.codes_type == Codes::kBF16) return pack_as_they_are(w, plan, panel, bits);
+      return pack_values(w, plan, panel, bits, f32_to_bf16);
     case LinearKind::kInt8:
-      return for_panel(w, plan, panel, [&](int r, int c, int o, int i) { to[at(r, c)] = code(o, i); });
+      return pack_as_they_are(w, plan, panel, reinterpret_cast<int8_t*>(to));
     case LinearKind::kInt4:
-      return for_panel(w, plan, panel, [&](int r, int c, int o, int i) {
-        const int32_t in_group = c % plan.group;
-        dwords[at(r, c / plan.group * group_dwords + in_group / 8)] |=
-            (std::to_integer<uint32_t>(code(o, i)) & 15u) << (4 * (in_group % 8));
-      });
+      return pack_nibbles(w, plan, panel, reinterpret_cast<uint32_t*>(to));
   }
 }
 
-void pack_scales(const std::vector<float>& from, const CanonicalLinear& w, const Plan& plan, float* to) {
+// From [out, groups] to [panel][groups][16].
+void pack_scales(const std::vector<float>& from, const CanonicalLinear& w, const Plan& plan, int32_t panel,
+                 float* to) {
   const size_t groups = plan.source.size();
-  for (int32_t o = 0; o < w.out; ++o)
+  to += static_cast<size_t>(panel) * groups * kPanelRows;
+  const int32_t rows = std::min(kPanelRows, w.out - panel * kPanelRows);
+  for (int32_t r = 0; r < rows; ++r)
     for (size_t g = 0; g < groups; ++g)
-      to[(o / kPanelRows * groups + g) * kPanelRows + o % kPanelRows] =
-          from[static_cast<size_t>(o) * w.num_groups() + plan.source[g]];
+      to[g * kPanelRows + r] =
+          from[static_cast<size_t>(panel * kPanelRows + r) * w.num_groups() + plan.source[g]];
 }
 
 }  // namespace
 
-Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute) {
+Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, ThreadPool& pool) {
   check_shapes(w);
   WH_TRY(check_groups(w));
   LinearWeight packed;
@@ -206,35 +230,33 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute) 
   packed.columns = plan.columns;
   packed.group = plan.group;
 
-  const auto panels = static_cast<size_t>(num_panels(packed));
+  const int32_t panels = num_panels(packed);
   const size_t panel_bytes = code_bytes(packed.kind, plan);
   const auto piece = [](size_t bytes) { return align_up(bytes, size_t{64}); };
   const size_t codes = piece(panels * panel_bytes);
-  const size_t scales = piece(panels * plan.source.size() * kPanelRows * 4);
-  const size_t mins = w.min.empty() ? 0 : scales;
-  const size_t order = piece(plan.order.size() * 4);
-  packed.storage = Buffer::host(codes + scales + mins + order + piece(w.bias.size() * 4));
+  const size_t scales = piece(panels * plan.source.size() * kPanelRows * sizeof(float));
+  const size_t mins = w.min.empty() || !quantised ? 0 : scales;
+  const size_t order = piece(plan.order.size() * sizeof(int32_t));
+  packed.storage = Buffer::host(codes + scales + mins + order + piece(w.bias.size() * sizeof(float)));
+  packed.bytes = codes + scales + mins;
 
   auto* base = packed.storage.as<std::byte>();
-  packed.codes = base;
-  for (size_t p = 0; p < panels; ++p)
-    pack_codes(w, plan, packed.kind, static_cast<int32_t>(p), base + p * panel_bytes);
+  auto* scale = reinterpret_cast<float*>(base + codes);
+  auto* min = reinterpret_cast<float*>(base + codes + scales);
+  pool.run(panels, [&](int32_t panel, int32_t) {
+    pack_panel(w, plan, packed.kind, panel, base + static_cast<size_t>(panel) * panel_bytes);
+    if (quantised) pack_scales(w.scale, w, plan, panel, scale);
+    if (mins > 0) pack_scales(w.min, w, plan, panel, min);
+  });
   const auto place = [&](size_t at, const auto& values) {
-    std::memcpy(base + at, values.data(), values.size() * 4);
-    return base + at;
+    if (!values.empty()) std::memcpy(base + at, values.data(), values.size() * 4);
+    return values.empty() ? nullptr : base + at;
   };
-  if (quantised) {
-    packed.scale = reinterpret_cast<float*>(base + codes);
-    pack_scales(w.scale, w, plan, reinterpret_cast<float*>(base + codes));
-    if (mins > 0) {
-      packed.min = reinterpret_cast<float*>(base + codes + scales);
-      pack_scales(w.min, w, plan, reinterpret_cast<float*>(base + codes + scales));
-    }
-  }
-  if (!plan.order.empty())
-    packed.order = reinterpret_cast<int32_t*>(place(codes + scales + mins, plan.order));
-  if (!w.bias.empty()) packed.bias = reinterpret_cast<float*>(place(codes + scales + mins + order, w.bias));
-  packed.bytes = codes + scales + mins;
+  packed.codes = base;
+  packed.scale = quantised ? scale : nullptr;
+  packed.min = mins > 0 ? min : nullptr;
+  packed.order = reinterpret_cast<int32_t*>(place(codes + scales + mins, plan.order));
+  packed.bias = reinterpret_cast<float*>(place(codes + scales + mins + order, w.bias));
   return packed;
 }
 

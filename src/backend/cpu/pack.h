@@ -9,6 +9,7 @@
 // all of one size (a shard), pads with zero codes even them out.
 #pragma once
 
+#include "backend/cpu/thread_pool.h"
 #include "backend/linear_weight.h"
 #include "base/error.h"
 
@@ -22,6 +23,6 @@ inline int32_t num_groups(const LinearWeight& w) {
 }
 
 // kCorrupt where sizes or group indices do not fit together.
-Result<LinearWeight> pack_linear(const CanonicalLinear& weight, ComputeType compute);
+Result<LinearWeight> pack_linear(const CanonicalLinear& weight, ComputeType compute, ThreadPool& pool);
 
 }  // namespace whippet::cpu

@@ -14,8 +14,9 @@ namespace {
 
 // Register tiles (16 registers of 8 floats, two FMAs a cycle, latency 4 or 5).
 constexpr int kTileRows = 6, kTilePanels = 1;
-constexpr int kFewPanels = 4;
-constexpr int kScoreQueries = 4;
+constexpr int kFewRows = 6;
+constexpr int few_panels(int rows) { return rows <= 2 ? 2 : 1; }
+constexpr int kScoreQueries = 4, kFewScoreGroups = 2;
 constexpr int kMixQueries = 4, kMixVectors = 1;
 
 struct Vec {

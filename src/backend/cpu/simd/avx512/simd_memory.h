@@ -13,10 +13,11 @@ namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
 // Register tiles (32 registers of 16 floats; one FMA a cycle or two, latency 4).
-constexpr int kTileRows = 6, kTilePanels = 4;    // product of many rows
-constexpr int kFewPanels = 4;                    // product of few rows: panels in flight
-constexpr int kScoreQueries = 8;                 // q k^T
-constexpr int kMixQueries = 4, kMixVectors = 4;  // p v
+constexpr int kTileRows = 6, kTilePanels = 4;                     // product of many rows
+constexpr int kFewRows = 8;                                       // product of few rows:
+constexpr int few_panels(int rows) { return rows <= 6 ? 4 : 3; }  // panels in flight
+constexpr int kScoreQueries = 8, kFewScoreGroups = 4;             // q k^T
+constexpr int kMixQueries = 4, kMixVectors = 4;                   // p v
 
 struct Vec {
   __m512 v;

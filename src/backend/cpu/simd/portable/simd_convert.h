@@ -6,8 +6,24 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
+typedef int8_t Bytes __attribute__((vector_size(16)));
+typedef int16_t Shorts __attribute__((vector_size(16)));
+// Four shorts in the upper halves of four ints, from the lower or the upper half of eight.
+WH_SIMD FourInts raise_low(Shorts s) {
+  return (FourInts)__builtin_shufflevector(Shorts{}, s, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+WH_SIMD FourInts raise_high(Shorts s) {
+  return (FourInts)__builtin_shufflevector(Shorts{}, s, 4, 12, 5, 13, 6, 14, 7, 15);
+}
 WH_SIMD Vec load(const int8_t* p) {
-  return from_lanes([&](int i) { return static_cast<float>(p[i]); });
+  Bytes bytes;
+  __builtin_memcpy(&bytes, p, sizeof(bytes));
+  const auto low =
+      (Shorts)__builtin_shufflevector(Bytes{}, bytes, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const auto high = (Shorts)__builtin_shufflevector(Bytes{}, bytes, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
+                                                    29, 14, 30, 15, 31);
+  const auto value = [](FourInts raised) { return __builtin_convertvector(raised >> 24, Four); };
+  return {{value(raise_low(low)), value(raise_high(low)), value(raise_low(high)), value(raise_high(high))}};
 }
 WH_SIMD float widen_f16(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
@@ -30,10 +46,30 @@ WH_SIMD uint16_t narrow_bf16(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
+// The multiplication moves the exponent's bias and makes subnormals normal; infinity and NaN need more.
+WH_SIMD Four widen_f16(FourInts raised) {
+  const FourInts magnitude = (raised & 0x7fffffff) >> 3;
+  const FourInts special = (FourInts)(magnitude >= 0x0f800000) & 0x7f800000;
+  const FourInts scaled = (FourInts)((Four)magnitude * 0x1p112f);
+  return (Four)(scaled | special | (raised & (int32_t)0x80000000));
+}
 WH_SIMD Vec load_f16(const uint16_t* p, int n) {
+  if (n == 16) {
+    Shorts low, high;
+    __builtin_memcpy(&low, p, sizeof(low));
+    __builtin_memcpy(&high, p + 8, sizeof(high));
+    return {{widen_f16(raise_low(low)), widen_f16(raise_high(low)), widen_f16(raise_low(high)),
+             widen_f16(raise_high(high))}};
+  }
   return from_lanes([&](int i) { return i < n ? widen_f16(p[i]) : 0.0f; });
 }
 WH_SIMD Vec load_bf16(const uint16_t* p, int n) {
+  if (n == 16) {
+    Shorts low, high;
+    __builtin_memcpy(&low, p, sizeof(low));
+    __builtin_memcpy(&high, p + 8, sizeof(high));
+    return {{(Four)raise_low(low), (Four)raise_high(low), (Four)raise_low(high), (Four)raise_high(high)}};
+  }
   return from_lanes([&](int i) { return i < n ? float_of(static_cast<uint32_t>(p[i]) << 16) : 0.0f; });
 }
 WH_SIMD void store_f16(uint16_t* p, Vec a, int n) {

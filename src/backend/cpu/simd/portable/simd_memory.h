@@ -11,8 +11,9 @@ namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
 constexpr int kTileRows = 2, kTilePanels = 1;
-constexpr int kFewPanels = 1;
-constexpr int kScoreQueries = 2;
+constexpr int kFewRows = 4;
+constexpr int few_panels(int) { return 1; }
+constexpr int kScoreQueries = 2, kFewScoreGroups = 1;
 constexpr int kMixQueries = 2, kMixVectors = 1;
 
 typedef float Four __attribute__((vector_size(16)));
