@@ -149,7 +149,8 @@ TEST(Memory, WindowsInEveryLayerNeedOnlyTheirBlocks) {
 class HostMemory : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = std::filesystem::path(testing::TempDir()) / "whippet_host_memory";
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = std::filesystem::path(testing::TempDir()) / (std::string("whippet_host_memory_") + test->name());
     std::filesystem::remove_all(root_);
     write("proc/meminfo", "MemTotal:       8000 kB\nMemFree: 1 kB\nMemAvailable:   6000 kB\n");
   }
