@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 constexpr size_t kMaxIndexBytes = size_t{16} << 20;
+constexpr int kMaxJsonDepth = 64;  // copying and printing a document recurse
 
 Result<nlohmann::json> read_json(const fs::path& path, size_t max_bytes) {
   WH_ASSIGN(const MappedFile file, MappedFile::open(path));
@@ -25,12 +26,18 @@ Result<nlohmann::json> read_json(const fs::path& path, size_t max_bytes) {
     return make_error(Code::kCorrupt, "{} has {} bytes, limit {}", path.string(), bytes.size(), max_bytes);
   }
   const auto* text = reinterpret_cast<const char*>(bytes.data());
+  bool too_deep = false;
+  const auto watch_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep |= depth > kMaxJsonDepth;
+    return depth <= kMaxJsonDepth;
+  };
   nlohmann::json value;
   try {
-    value = nlohmann::json::parse(text, text + bytes.size());
+    value = nlohmann::json::parse(text, text + bytes.size(), watch_depth);
   } catch (const nlohmann::json::parse_error& error) {
     return make_error(Code::kCorrupt, "{} is not valid JSON at byte {}", path.string(), error.byte);
   }
+  if (too_deep) return make_error(Code::kCorrupt, "{} nests deeper than {}", path.string(), kMaxJsonDepth);
   if (!value.is_object()) return make_error(Code::kCorrupt, "{} is not a JSON object", path.string());
   return value;
 }

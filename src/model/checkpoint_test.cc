@@ -149,6 +149,14 @@ TEST(Checkpoint, AHugeConfigIsRefused) {
   EXPECT_THAT(problem(folder.path()).message, HasSubstr("not valid JSON"));
 }
 
+TEST(Checkpoint, ADeeplyNestedConfigIsRefused) {
+  const TempFolder folder;
+  EditableCheckpoint("tiny/llama-untied").write(folder);
+  const std::string deep = std::string(1 << 20, '[') + std::string(1 << 20, ']');
+  folder.write("config.json", "{\"eos_token_id\": " + deep + "}");
+  EXPECT_THAT(problem(folder.path()).message, HasSubstr("nests deeper than 64"));
+}
+
 TEST(Checkpoint, LinksIntoACacheAreFollowed) {
   const TempFolder cache;
   const TempFolder folder;
