@@ -19,22 +19,21 @@ ExpressionPtr make_literal(Value value, int line) {
 }  // namespace
 
 Result<ExpressionPtr> Parser::parse_expression(bool conditional) {
-  const int depth = depth_;
   WH_TRY(enter());
   WH_ASSIGN(ExpressionPtr value, parse_or());
   while (conditional && is_name("if")) {
-    WH_TRY(enter());
+    WH_TRY(check_height(*value));
     const int line = token().line;
     ++at_;
     WH_ASSIGN(ExpressionPtr condition, parse_or());
     auto choice = make_expression(Type::kConditional, line, std::move(condition), std::move(value));
     if (accept_name("else")) {
       WH_ASSIGN(ExpressionPtr otherwise, parse_expression());
-      choice->operands.push_back(std::move(otherwise));
+      choice->add(std::move(otherwise));
     }
     value = std::move(choice);
   }
-  depth_ = depth;
+  leave();
   return value;
 }
 
@@ -48,7 +47,7 @@ Result<ExpressionPtr> Parser::parse_tuple(bool conditional) {
     const TokenType next = token().type;
     if (next == TokenType::kOutputEnd || next == TokenType::kBlockEnd || is_operator(")")) break;
     WH_ASSIGN(ExpressionPtr item, parse_expression(conditional));
-    tuple->operands.push_back(std::move(item));
+    tuple->add(std::move(item));
   }
   return ExpressionPtr(std::move(tuple));
 }
@@ -59,7 +58,7 @@ Result<ExpressionPtr> Parser::parse_or() {
   auto any = make_expression(Type::kOr, token().line, std::move(first));
   while (accept_name("or")) {
     WH_ASSIGN(ExpressionPtr next, parse_and());
-    any->operands.push_back(std::move(next));
+    any->add(std::move(next));
   }
   return ExpressionPtr(std::move(any));
 }
@@ -70,7 +69,7 @@ Result<ExpressionPtr> Parser::parse_and() {
   auto all = make_expression(Type::kAnd, token().line, std::move(first));
   while (accept_name("and")) {
     WH_ASSIGN(ExpressionPtr next, parse_not());
-    all->operands.push_back(std::move(next));
+    all->add(std::move(next));
   }
   return ExpressionPtr(std::move(all));
 }
@@ -105,7 +104,7 @@ Result<ExpressionPtr> Parser::parse_compare() {
     if (chain == nullptr) chain = make_expression(Type::kCompare, line, std::move(first));
     WH_ASSIGN(ExpressionPtr next, parse_sum());
     chain->operators.push_back(*found);
-    chain->operands.push_back(std::move(next));
+    chain->add(std::move(next));
   }
   if (chain == nullptr) return first;
   return ExpressionPtr(std::move(chain));
@@ -126,7 +125,7 @@ Result<ExpressionPtr> Parser::parse_chain(
     if (chain == nullptr) chain = make_expression(Type::kArithmetic, line, std::move(first));
     WH_ASSIGN(ExpressionPtr next, operand());
     chain->operators.push_back(*found);
-    chain->operands.push_back(std::move(next));
+    chain->add(std::move(next));
   }
   if (chain == nullptr) return first;
   return ExpressionPtr(std::move(chain));
@@ -142,7 +141,7 @@ Result<ExpressionPtr> Parser::parse_concat() {
   auto parts = make_expression(Type::kConcat, token().line, std::move(first));
   while (accept_operator("~")) {
     WH_ASSIGN(ExpressionPtr next, parse_product());
-    parts->operands.push_back(std::move(next));
+    parts->add(std::move(next));
   }
   return ExpressionPtr(std::move(parts));
 }
@@ -234,7 +233,7 @@ Result<ExpressionPtr> Parser::parse_list() {
       if (accept_operator("]")) break;
     }
     WH_ASSIGN(ExpressionPtr item, parse_expression());
-    list->operands.push_back(std::move(item));
+    list->add(std::move(item));
   }
   return ExpressionPtr(std::move(list));
 }
@@ -250,8 +249,8 @@ Result<ExpressionPtr> Parser::parse_dict() {
     WH_ASSIGN(ExpressionPtr key, parse_expression());
     WH_TRY(expect_operator(":"));
     WH_ASSIGN(ExpressionPtr value, parse_expression());
-    dict->operands.push_back(std::move(key));
-    dict->operands.push_back(std::move(value));
+    dict->add(std::move(key));
+    dict->add(std::move(value));
   }
   return ExpressionPtr(std::move(dict));
 }

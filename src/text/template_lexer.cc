@@ -105,14 +105,17 @@ class Lexer {
     return text_.substr(at).starts_with("%}") ? at + 2 : kNone;
   }
 
+  size_t find_tag(size_t at) const {
+    for (at = text_.find('{', at); at != kNone; at = text_.find('{', at + 1)) {
+      const char kind = at + 1 < text_.size() ? text_[at + 1] : 0;
+      if (kind == '{' || kind == '%' || kind == '#') return at;
+    }
+    return kNone;
+  }
+
   // Text, then one tag.
   Status scan_text() {
-    size_t tag = at_;
-    do {
-      tag = text_.find('{', tag);
-    } while (tag != kNone &&
-             (tag + 1 >= text_.size() || std::string_view("{%#").find(text_[tag + 1]) == kNone) &&
-             ++tag != kNone);
+    const size_t tag = find_tag(at_);
     if (tag == kNone) {
       add_text(text_.size(), '+', false);
       return {};

@@ -8,11 +8,12 @@
 namespace whippet {
 
 struct TemplateLimits {
-  int64_t max_steps = 10'000'000;  // evaluated nodes, loop iterations, list elements, KiBs of text scanned
+  // A step is a node evaluated, an iteration, an element of a list, or 256 bytes of text read.
+  int64_t max_steps = 10'000'000;
   size_t max_output = 16 * 1024 * 1024;  // bytes, of the output and of any string on the way
-  size_t max_memory =
-      128 * 1024 * 1024;  // bytes of all values of one render; it frees nothing before its end
-  int max_depth = 200;    // nesting of expressions, blocks, macro calls and data
+  // Bytes of all values of one render, which frees none of them before its end.
+  size_t max_memory = 128 * 1024 * 1024;
+  int max_depth = 200;  // nesting of expressions, blocks, macro calls and data
 };
 
 }  // namespace whippet

@@ -288,9 +288,14 @@ Error Parser::error_here(Code code, const std::string& message) const {
   return make_error(code, "line {}: {}", token().line, message);
 }
 
-Status Parser::enter() {
-  if (++depth_ <= limits_.max_depth) return {};
+Error Parser::too_deep() const {
   return error_here(Code::kResourceExhausted, fmt::format("nested deeper than {} levels", limits_.max_depth));
+}
+
+Status Parser::enter() { return ++depth_ <= limits_.max_depth ? Status() : too_deep(); }
+
+Status Parser::check_height(const Expression& expression) const {
+  return expression.height <= limits_.max_depth ? Status() : too_deep();
 }
 
 }  // namespace whippet::jinja

@@ -78,9 +78,12 @@ class Parser {
   Value string_literal(std::string text);
   Error unexpected(std::string_view wanted) const;
   Error error_here(Code code, const std::string& message) const;
+  Error too_deep() const;
   // One level deeper; leave() undoes it. Errors end the parse, so they need not.
   Status enter();
   void leave() { --depth_; }
+  // For chains that nest to the left without recursion: a.b.c, a|b|c, a if b if c.
+  Status check_height(const Expression& expression) const;
 
   std::vector<Token> tokens_;
   const TemplateLimits& limits_;

@@ -5,13 +5,16 @@
 #include "text/template_parser.h"
 
 namespace whippet::jinja {
+namespace {
+
 using Type = ExpressionType;
 
+}  // namespace
+
 Result<ExpressionPtr> Parser::parse_postfix(ExpressionPtr object) {
-  const int depth = depth_;
   while (true) {
     const int line = token().line;
-    if (is_operator(".") || is_operator("[") || is_operator("(")) WH_TRY(enter());
+    WH_TRY(check_height(*object));
     if (is_operator("[")) {
       WH_ASSIGN(object, parse_subscript(std::move(object)));
     } else if (is_operator("(")) {
@@ -22,7 +25,7 @@ Result<ExpressionPtr> Parser::parse_postfix(ExpressionPtr object) {
       if (token().type == TokenType::kInteger) {
         WH_ASSIGN(ExpressionPtr index, parse_primary());
         auto item = make_expression(Type::kSubscript, line, std::move(object));
-        item->operands.push_back(std::move(index));
+        item->add(std::move(index));
         object = std::move(item);
         continue;
       }
@@ -33,7 +36,6 @@ Result<ExpressionPtr> Parser::parse_postfix(ExpressionPtr object) {
       break;
     }
   }
-  depth_ = depth;
   return object;
 }
 
@@ -42,7 +44,7 @@ Result<ExpressionPtr> Parser::parse_subscript(ExpressionPtr object) {
   WH_TRY(expect_operator("["));
   ExpressionPtr bounds[3];
   size_t part = 0;
-  for (; !is_operator("]") && !is_operator(",");) {
+  while (!is_operator("]") && !is_operator(",")) {
     if (accept_operator(":")) {
       if (++part == 3) return unexpected("']'");
       continue;
@@ -54,15 +56,14 @@ Result<ExpressionPtr> Parser::parse_subscript(ExpressionPtr object) {
   if (part == 0 && bounds[0] == nullptr) return unexpected("an index");
   WH_TRY(expect_operator("]"));
   if (part > 0) subscript->type = Type::kSlice;
-  for (size_t i = 0; i < (part > 0 ? 3 : 1); ++i) subscript->operands.push_back(std::move(bounds[i]));
+  for (size_t i = 0; i < (part > 0 ? 3 : 1); ++i) subscript->add(std::move(bounds[i]));
   return ExpressionPtr(std::move(subscript));
 }
 
 Result<ExpressionPtr> Parser::parse_filters_and_tests(ExpressionPtr value) {
-  const int depth = depth_;
   while (true) {
     const int line = token().line;
-    if (is_operator("|") || is_name("is") || is_operator("(")) WH_TRY(enter());
+    WH_TRY(check_height(*value));
     if (accept_operator("|")) {
       WH_ASSIGN(value, parse_filter(std::move(value)));
     } else if (accept_name("is")) {
@@ -75,7 +76,6 @@ Result<ExpressionPtr> Parser::parse_filters_and_tests(ExpressionPtr value) {
       break;
     }
   }
-  depth_ = depth;
   return value;
 }
 
@@ -111,7 +111,7 @@ Result<ExpressionPtr> Parser::parse_test(ExpressionPtr value) {
   } else if (word || literal || is_operator("[") || is_operator("{")) {
     WH_ASSIGN(ExpressionPtr argument, parse_primary());
     WH_ASSIGN(argument, parse_postfix(std::move(argument)));
-    test->operands.push_back(std::move(argument));
+    test->add(std::move(argument));
   }
   if (!negated) return ExpressionPtr(std::move(test));
   return ExpressionPtr(make_expression(Type::kNot, line, std::move(test)));
@@ -135,7 +135,7 @@ Status Parser::parse_arguments(Expression& call) {
       return error_here(Code::kInvalidArgument, "an argument without a name follows one with a name");
     }
     WH_ASSIGN(ExpressionPtr argument, parse_expression());
-    call.operands.push_back(std::move(argument));
+    call.add(std::move(argument));
   }
   return {};
 }

@@ -35,7 +35,7 @@ class Runtime {
     return {};
   }
   // The step for an operation that reads this many bytes.
-  Status scan(size_t bytes) { return step(1 + static_cast<int64_t>(bytes / 1024)); }
+  Status scan(size_t bytes) { return step(1 + static_cast<int64_t>(bytes / 256)); }
   // To be called before anything whose size a template or its data decides is allocated.
   Status charge(size_t bytes) {
     used_ += bytes;

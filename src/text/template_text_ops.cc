@@ -235,9 +235,19 @@ Result<Value> repeat(Runtime& runtime, const String& string, Integer count) {
   if (count > static_cast<Integer>(most) / size) {
     return make_error(Code::kResourceExhausted, "a text grew beyond {} bytes", most);
   }
+  // By doubling, so that a short text costs few steps.
   TextBuilder out(runtime);
-  for (; count > 0; --count) WH_TRY(out.append(string));
-  return out.finish();
+  const String* block = &string;
+  while (true) {
+    if (count % 2 == 1) WH_TRY(out.append(*block));
+    count /= 2;
+    if (count == 0) return out.finish();
+    TextBuilder twice(runtime);
+    WH_TRY(twice.append(*block));
+    WH_TRY(twice.append(*block));
+    WH_ASSIGN(const Value doubled, twice.finish());
+    block = as_string(doubled);
+  }
 }
 
 }  // namespace whippet::jinja
