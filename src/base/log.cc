@@ -55,10 +55,12 @@ std::shared_ptr<spdlog::logger> make_logger(const LogConfig& config) {
   return logger;
 }
 
-// The one sink of the process. spdlog keeps it in its own registry.
+// The one sink of the process, which spdlog keeps in its own registry. Before init_log, and in programs that
+// use the library without it, warnings go to standard error.
 std::shared_ptr<spdlog::logger> logger() {
+  static const std::shared_ptr<spdlog::logger> fallback = make_logger({.level = LogLevel::kWarning});
   if (auto existing = spdlog::get("whippet")) return existing;
-  return spdlog::default_logger();
+  return fallback;
 }
 
 }  // namespace
