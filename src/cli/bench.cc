@@ -207,7 +207,7 @@ Run setup(CLI::App& app, const Context& context) {
   latency.description(std::string(kLatencyHelp) + "\n");
   latency.fallthrough();
   const Work defaults;
-  const Options options{.engine = EngineOptions(latency, context, EngineOptions::Knobs::kAll),
+  const Options options{.engine = EngineOptions(latency, context),
                         .prompt_len = add_number(latency, "--prompt-len", defaults.prompt_len, 1 << 20,
                                                  "tokens of each prompt"),
                         .output_len = add_number(latency, "--output-len", defaults.output_len, 1 << 20,

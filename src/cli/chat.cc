@@ -106,7 +106,7 @@ Run setup(CLI::App& app, const Context& context) {
   CLI::Option* history = add_value(app, "--history", "FILE", "the file that keeps what was typed; '': none");
   CLI::Option* kwargs =
       add_value(app, "--chat-template-kwargs", "JSON", "variables for the chat template, a JSON object");
-  const Options options{.engine = EngineOptions(app, context, EngineOptions::Knobs::kAll),
+  const Options options{.engine = EngineOptions(app, context),
                         .sampling = SamplingOptions(app, {"n", "logprobs", "prompt_logprobs"}),
                         .once = once,
                         .system = system,

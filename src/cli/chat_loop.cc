@@ -83,10 +83,10 @@ Result<bool> ChatLoop::make_room(const std::string& message) {
   WH_ASSIGN(const int32_t all, session_.tokens(message));
   WH_ASSIGN(const int32_t rest, session_.tokens(message, *too_many));
   const std::string full =
-      fmt::format("the context is full: this chat takes {} of {} tokens, and an answer needs room", all,
+      fmt::format("context is full: this chat takes {} of {} tokens, and an answer needs room", all,
                   session_.max_tokens());
-  if (!editor_.interactive()) return make_error(Code::kResourceExhausted, "{}", full);
-  say("{}.\n", full);
+  if (!editor_.interactive()) return make_error(Code::kResourceExhausted, "the {}", full);
+  say("The {}.\n", full);
   const std::string question =
       fmt::format("Drop the oldest {} ({} tokens) and go on? [Y/n] ",
                   *too_many == 1 ? "turn" : fmt::format("{} turns", *too_many), all - rest);

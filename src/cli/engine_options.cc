@@ -1,6 +1,6 @@
 #include "cli/engine_options.h"
 
-#include <array>
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
 
@@ -11,15 +11,10 @@
 namespace whippet {
 namespace {
 
-constexpr std::array kModelKnobs = {"model", "hub", "revision", "pull", "chat_template", "generation_config"};
-constexpr std::array kModelGroup = {"model", "hub", "revision", "pull"};
 constexpr const char* kConfigVariable = "WHIPPET_CONFIG";
 
-template <size_t N>
-bool contains(const std::array<const char*, N>& names, std::string_view name) {
-  for (const char* candidate : names)
-    if (name == candidate) return true;
-  return false;
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 template <class T>
@@ -51,14 +46,15 @@ CLI::Option* add_knob(CLI::App& app, const std::string& name, const T& value, co
 
 }  // namespace
 
-EngineOptions::EngineOptions(CLI::App& app, const Context& context, Knobs knobs) : context_(&context) {
+EngineOptions::EngineOptions(CLI::App& app, const Context& context, const std::vector<std::string>& knobs)
+    : context_(&context) {
   model_ = app.add_option("MODEL", "folder, .gguf file, org/name, hf:, ms: or pypi: name; default: smollm2")
                ->group("Model");
   const EngineConfig defaults;
   EngineConfig::fields(defaults, [&](const char* name, const auto& value, const char* help) {
-    if (knobs == Knobs::kModel && !contains(kModelKnobs, name)) return;
+    if (!knobs.empty() && !contains(knobs, name)) return;
     CLI::Option* option = add_knob(app, name, value, help);
-    option->group(contains(kModelGroup, name) ? "Model" : "Engine");
+    option->group(contains(model_knobs(), name) ? "Model" : "Engine");
     knobs_.emplace_back(name, option);
   });
   config_ = add_value(app, "--config", "FILE", "settings in a YAML or JSON file")->group("Engine");

@@ -17,11 +17,11 @@ namespace whippet {
 
 class EngineOptions {
  public:
-  enum class Knobs {
-    kAll,    // the command runs an engine
-    kModel,  // it only finds the model and reads its files
-  };
-  EngineOptions(CLI::App& app, const Context& context, Knobs knobs);
+  // The knobs that say which model; for commands that only read its files.
+  static std::vector<std::string> model_knobs() { return {"model", "hub", "revision", "pull"}; }
+
+  // Flags for `knobs`, or for all of them where it is empty.
+  EngineOptions(CLI::App& app, const Context& context, const std::vector<std::string>& knobs = {});
 
   // Flags over environment over --config file over defaults.
   Result<ConfigLayers> read() const;

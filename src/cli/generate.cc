@@ -1,7 +1,10 @@
 // whippet generate: continue texts.
 #include <unistd.h>
 
+#include <filesystem>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/mailbox.h"
 #include "cli/answer_json.h"
@@ -109,7 +112,15 @@ Result<int> stream(Engine& engine, Request request) {
   return kExitOk;
 }
 
+// The first thing that people try.
+Status refuse_prompt_as_model(const std::string& model) {
+  std::error_code failed;
+  if (model.find(' ') == std::string::npos || std::filesystem::exists(model, failed)) return {};
+  return make_error(Code::kNotFound, "'{}' is no model: a prompt goes behind -p", model);
+}
+
 Result<int> run(const Options& options, EngineConfig config) {
+  WH_TRY(refuse_prompt_as_model(config.model));
   if (options.many()) {
     WH_ASSIGN(LineReader reader, LineReader::open(options.file->as<std::string>()));
     LLM llm(config);
@@ -139,7 +150,7 @@ Run setup(CLI::App& app, const Context& context) {
       add_switch(app, "--parse-special,!--no-parse-special", "control tokens in prompts are parsed");
   CLI::Option* add = add_switch(app, "--add-special-tokens,!--no-add-special-tokens",
                                 "begin with BOS where the tokenizer asks so");
-  const Options options{.engine = EngineOptions(app, context, EngineOptions::Knobs::kAll),
+  const Options options{.engine = EngineOptions(app, context),
                         .sampling = SamplingOptions(app),
                         .prompt = prompt,
                         .file = file,

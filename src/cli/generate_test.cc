@@ -38,6 +38,11 @@ TEST_F(Generate, ACompletionHas16TokensWhereNothingIsSaid) {
   EXPECT_EQ(answer["usage"]["total_tokens"], 21);
 }
 
+TEST_F(Generate, APromptInPlaceOfTheModelIsUnderstood) {
+  EXPECT_THAT(run_whippet({"generate", "Once upon a time"}, {.text = "x"}).err,
+              HasSubstr("a prompt goes behind -p"));
+}
+
 TEST_F(Generate, AnEmptyStandardInputIsNoPrompt) {
   const CommandResult result = run({});
   EXPECT_EQ(result.exit_code, 1);

@@ -155,8 +155,7 @@ Result<int> run(const Options& options, const EngineConfig& config) {
 }
 
 Run setup(CLI::App& app, const Context& context) {
-  const Options options{.engine = EngineOptions(app, context, EngineOptions::Knobs::kAll),
-                        .json = add_switch(app, "--json", "as JSON")};
+  const Options options{.engine = EngineOptions(app, context), .json = add_switch(app, "--json", "as JSON")};
   return [options, &app, &context] {
     return run_with_config(options.engine, app, context,
                            [&](const EngineConfig& config) { return run(options, config); });

@@ -105,7 +105,7 @@ Result<int> run(const Options& options, const EngineConfig& config) {
 }
 
 Run setup(CLI::App& app, const Context& context) {
-  EngineOptions engine(app, context, EngineOptions::Knobs::kAll);
+  EngineOptions engine(app, context);
   add_switch(app, "--jsonl", "one JSON object a line (there is no other form)");
   const Options options{.engine = engine,
                         .out = add_value(app, "--out", "FILE", "the file to write"),

@@ -65,7 +65,9 @@ Result<int> run(const Options& options, const EngineConfig& config) {
 }
 
 Run setup(CLI::App& app, const Context& context) {
-  const Options options{.engine = EngineOptions(app, context, EngineOptions::Knobs::kModel),
+  std::vector<std::string> knobs = EngineOptions::model_knobs();
+  knobs.push_back("chat_template");
+  const Options options{.engine = EngineOptions(app, context, knobs),
                         .jsonl = add_switch(app, "--jsonl", "one JSON object a line in and out"),
                         .file = add_value(app, "-f,--file", "FILE", "read this instead of standard input")};
   return [options, &app, &context] {

@@ -85,7 +85,7 @@ Result<int> run(const Options& options, const EngineConfig& config) {
 
 Run setup(CLI::App& app, const Context& context) {
   const Options options{
-      .engine = EngineOptions(app, context, EngineOptions::Knobs::kModel),
+      .engine = EngineOptions(app, context, EngineOptions::model_knobs()),
       .jsonl = add_switch(app, "--jsonl", "one JSON object a line in and out"),
       .text = add_value(app, "--text", "TEXT", "this text instead of standard input"),
       .file = add_value(app, "-f,--file", "FILE", "read this instead of standard input"),
