@@ -66,6 +66,15 @@ class Normaliser {
     return true;
   }
 
+  // CLI11 takes "--name=" for a missing value and "--name -x" for two flags.
+  void push_value(const std::string& name, const std::string& value) {
+    if (value.empty()) {
+      out_.insert(out_.end(), {name, value});
+    } else {
+      out_.push_back(name + "=" + value);
+    }
+  }
+
   Status long_flag(const std::string& arg) {
     const size_t equals = arg.find('=');
     const std::string knob = knob_name(std::string_view(arg).substr(0, equals));
@@ -77,7 +86,7 @@ class Normaliser {
     if (!has_value && (!takes_value(*option) || !take_value(value))) {
       out_.push_back(name);
     } else {
-      out_.push_back(name + "=" + value);
+      push_value(name, value);
     }
     return {};
   }
@@ -96,10 +105,13 @@ class Normaliser {
   }
 
   void short_flag(const std::string& arg) {
-    out_.push_back(arg);
     const CLI::Option* option = arg.size() == 2 ? find_option(app_, arg) : nullptr;
     std::string value;
-    if (option != nullptr && takes_value(*option) && take_value(value)) out_.back() += value;
+    if (option != nullptr && takes_value(*option) && take_value(value)) {
+      push_value("--" + option->get_lnames().front(), value);
+    } else {
+      out_.push_back(arg);
+    }
   }
 
   Status word(const std::string& arg) {

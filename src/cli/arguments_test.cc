@@ -46,7 +46,11 @@ TEST_F(Arguments, UnderscoresAreDashesInNamesOnly) {
 TEST_F(Arguments, ValuesMayBeginWithADash) {
   EXPECT_THAT(normal({"chat", "--max-num-seqs", "-1"}), ElementsAre("chat", "--max-num-seqs=-1"));
   EXPECT_THAT(normal({"chat", "--stop", "--- end"}), ElementsAre("chat", "--stop=--- end"));
-  EXPECT_THAT(normal({"chat", "-p", "- a list"}), ElementsAre("chat", "-p- a list"));
+  EXPECT_THAT(normal({"chat", "-p", "- a list"}), ElementsAre("chat", "--prompt=- a list"));
+}
+
+TEST_F(Arguments, ValuesMayBeEmpty) {
+  EXPECT_THAT(normal({"chat", "--stop", "", "-p", ""}), ElementsAre("chat", "--stop", "", "--prompt", ""));
 }
 
 TEST_F(Arguments, AFlagIsNoValue) {

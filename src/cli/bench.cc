@@ -193,7 +193,8 @@ Result<int> run(const Options& options, const Work& work, EngineConfig config) {
 }
 
 CLI::Option* add_number(CLI::App& app, const char* flag, int32_t value, int32_t most, const char* help) {
-  return add_value(app, flag, "N", fmt::format("{}; default: {}", help, value))->check(CLI::Range(1, most));
+  return add_value(app, flag, "N", fmt::format("{}; default: {}", help, value))
+      ->check(CLI::Range(1, most).description(""));
 }
 
 int32_t number(const CLI::Option* option, int32_t other) {

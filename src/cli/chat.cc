@@ -61,6 +61,8 @@ Status check_options(const Options& options) {
   SamplingParams params;
   WH_TRY(options.sampling.apply(params));
   WH_TRY(check_sampling(params, INT32_MAX, true));
+  if (options.once->count() > 0 && options.once->as<std::string>().empty())
+    return make_error(Code::kInvalidArgument, "--once: the message is empty");
   if (options.kwargs->count() == 0) return {};
   const auto kwargs = parse_json<nlohmann::json>(options.kwargs->as<std::string>());
   if (!kwargs.ok() || !kwargs->is_object())

@@ -85,6 +85,13 @@ TEST_F(Chat, WithoutATemplateItSaysWhatToDo) {
   EXPECT_EQ(run({"--once", "hello", "--chat-template", "{{ messages[0].content }}"}).exit_code, 0);
 }
 
+TEST_F(Chat, AnEmptyMessageIsWrongUsage) {
+  const CommandResult result = run({"--once", ""});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("the message is empty"));
+  EXPECT_EQ(run({"--once", "hello", "--history", ""}).exit_code, 0);
+}
+
 TEST_F(Chat, WrongTemplateVariablesAreWrongUsage) {
   EXPECT_EQ(run({"--once", "hello", "--chat-template-kwargs", "[1]"}).exit_code, 2);
 }

@@ -129,6 +129,20 @@ TEST(Command, AClosedStandardOutputIsAnErrorAndAFullOneToo) {
   EXPECT_THAT(full.err, HasSubstr("No space left"));
 }
 
+TEST(Command, InputThatCannotBeReadIsAnError) {
+  TestFolder folder;
+  write_tiny_model(folder);
+  for (std::vector<std::string> args : {std::vector<std::string>{"generate"},
+                                        {"generate", "--jsonl"},
+                                        {"tokenize", "--jsonl"},
+                                        {"tokenize"}}) {
+    args.insert(args.begin() + 1, folder.path().string());
+    const CommandResult result = run_whippet(args, {.in_path = "/"});
+    EXPECT_EQ(result.exit_code, 1) << args[0];
+    EXPECT_THAT(result.err, HasSubstr("cannot be read")) << args[0];
+  }
+}
+
 TEST(Inspect, DescribesAModelWithoutLoadingIt) {
   TestFolder folder;
   write_tiny_model(folder);

@@ -146,10 +146,10 @@ Run setup(CLI::App& app, const Context& context) {
   CLI::Option* file = add_value(app, "-f,--file", "FILE", "one prompt a line, '-': standard input");
   CLI::Option* jsonl = add_switch(app, "--jsonl", "one JSON object a line in and out");
   CLI::Option* json = add_switch(app, "--json", "the answer as JSON, with ids and usage");
-  CLI::Option* parse =
-      add_switch(app, "--parse-special,!--no-parse-special", "control tokens in prompts are parsed");
+  CLI::Option* parse = add_switch(app, "--parse-special,!--no-parse-special",
+                                  "control tokens in prompts are parsed; default: on");
   CLI::Option* add = add_switch(app, "--add-special-tokens,!--no-add-special-tokens",
-                                "begin with BOS where the tokenizer asks so");
+                                "begin with BOS where the tokenizer asks so; default: on");
   const Options options{.engine = EngineOptions(app, context),
                         .sampling = SamplingOptions(app),
                         .prompt = prompt,

@@ -72,6 +72,7 @@ Result<int> generate_lines(Engine& engine, LineReader& reader, const Request& ba
   if (queue.stopped())
     for (const uint64_t id : running) engine.cancel(id);
   WH_TRY(queue.drain());
+  WH_TRY(reader.status());
   bar.finish();
   return exit_code;
 }

@@ -34,6 +34,12 @@ Result<LineReader> LineReader::open(const std::string& path) {
   return reader;
 }
 
+Status LineReader::status() const {
+  const std::istream& in = from_file_ ? static_cast<const std::istream&>(file_) : std::cin;
+  if (!in.bad()) return {};
+  return make_error(Code::kNotFound, "the input cannot be read beyond line {}", number_);
+}
+
 bool LineReader::next(std::string& line) {
   std::istream& in = from_file_ ? static_cast<std::istream&>(file_) : std::cin;
   while (std::getline(in, line)) {
@@ -45,9 +51,14 @@ bool LineReader::next(std::string& line) {
 }
 
 Result<std::string> read_all(const std::string& path) {
-  if (is_standard_input(path)) return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  WH_ASSIGN(std::ifstream file, open_file(path));
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  try {
+    if (is_standard_input(path)) return std::string(std::istreambuf_iterator<char>(std::cin), {});
+    WH_ASSIGN(std::ifstream file, open_file(path));
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {
+    return make_error(Code::kNotFound, "{} cannot be read: {}", path.empty() ? "standard input" : path,
+                      std::strerror(errno));
+  }
 }
 
 Result<nlohmann::ordered_json> parse_object(const std::string& line) {

@@ -16,8 +16,10 @@ class LineReader {
   // Empty or "-": standard input. kNotFound where the file cannot be read.
   static Result<LineReader> open(const std::string& path);
 
-  // The next line that is not blank, without its end; false at the end of the file.
+  // The next line that is not blank, without its end; false at the end of the file, or where status() says
+  // why no more can be read.
   bool next(std::string& line);
+  Status status() const;
   int64_t number() const { return number_; }  // of the line that next() gave, from 1
 
  private:

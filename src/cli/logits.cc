@@ -61,6 +61,7 @@ Result<std::vector<std::vector<int32_t>>> read_lines(const std::string& path, co
       return make_error(Code::kInvalidArgument, "line {}: {}", reader.number(), ids.error().message);
     lines.push_back(std::move(*ids));
   }
+  WH_TRY(reader.status());
   if (lines.empty()) return make_error(Code::kInvalidArgument, "there are no lines");
   return lines;
 }

@@ -51,7 +51,7 @@ std::vector<Command> commands() {
 // Descriptors 0 to 2 are taken, so that no file that is opened later becomes standard output.
 void occupy_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd)
-    if (::fcntl(fd, F_GETFD) == -1) static_cast<void>(::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY));
+    if (::fcntl(fd, F_GETFD) == -1) static_cast<void>(::open("/dev/null", O_RDONLY));
 }
 
 // The editor of the chat counts columns by the locale's characters: UTF-8 whatever the locale's language.

@@ -47,6 +47,7 @@ Result<int> render_lines(const ModelFiles& files, const Tokenizer& tokenizer, co
     if (!answer.ok()) exit_code = kExitFailed;
     WH_TRY(write_json_line(answer.ok() ? *answer : error_line(answer.error(), reader.number())));
   }
+  WH_TRY(reader.status());
   return exit_code;
 }
 

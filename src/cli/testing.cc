@@ -60,7 +60,7 @@ std::vector<json> CommandResult::json_lines() const {
 
 CommandResult run_whippet(const std::vector<std::string>& args, const CommandInput& input) {
   const TestFolder folder;
-  const fs::path in = folder.write("in", input.text);
+  const fs::path in = input.in_path.empty() ? folder.write("in", input.text) : fs::path(input.in_path);
   const fs::path out = input.out_path.empty() ? folder.path() / "out" : fs::path(input.out_path);
   std::vector<std::string> words = {"whippet"};
   words.insert(words.end(), args.begin(), args.end());

@@ -23,6 +23,7 @@ struct CommandResult {
 struct CommandInput {
   std::string text = {};                                // standard input
   std::map<std::string, std::string> environment = {};  // added to a small one with its own HOME
+  std::string in_path = {};                             // what standard input is instead of `text`
   std::string out_path = {};  // where standard output goes instead of `out`; "": captured
   bool close_out = false;
 };

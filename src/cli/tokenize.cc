@@ -60,6 +60,7 @@ Result<int> convert_lines(const Tokenizer& tokenizer, const Options& options) {
     if (!answer.ok()) exit_code = kExitFailed;
     WH_TRY(write_json_line(answer.ok() ? *answer : error_line(answer.error(), reader.number())));
   }
+  WH_TRY(reader.status());
   return exit_code;
 }
 
@@ -95,6 +96,10 @@ Run setup(CLI::App& app, const Context& context) {
       .skip_special_tokens =
           add_switch(app, "--skip-special-tokens", "leave control tokens out of decoded text")};
   return [options, &app, &context] {
+    if (options.jsonl->count() > 0 && options.text->count() > 0)
+      return report_usage(
+          context, app,
+          make_error(Code::kInvalidArgument, "--text is one text: it does not go with --jsonl"));
     return run_with_config(options.engine, app, context,
                            [&](const EngineConfig& config) { return run(options, config); });
   };
