@@ -29,6 +29,8 @@ std::vector<WeightShape> shapes() {
       all.push_back({.codes = codes, .out = 129, .in = 1101, .group = 128, .with_min = min});
       all.push_back({.codes = codes, .out = 48, .in = 301, .group = 301, .with_min = min});
       all.push_back({.codes = codes, .out = 20, .in = 45, .group = 5, .with_min = min});
+      all.push_back({.codes = codes, .out = 17, .in = 1300, .group = 1300, .with_min = min});
+      all.push_back({.codes = codes, .out = 17, .in = 1900, .group = 800, .with_min = min});
       for (Order order : {Order::kPermuted, Order::kUneven})
         all.push_back({.codes = codes, .out = 70, .in = 448, .group = 128, .with_min = min, .order = order});
     }
@@ -36,8 +38,9 @@ std::vector<WeightShape> shapes() {
   return all;
 }
 
-// Rounding of a sum of n products in any order: (n + 2) eps sum |x w| (Higham 2002, 3.1), and one eps for the
-// dequantised weight.
+// Rounding of a sum of n products in any order: (n + 2) eps sum |x w| (Higham 2002, 3.1). Quantised weights
+// are summed as code * scale and min apart, which may both be larger than the weight: |x| (|code scale| +
+// |min|), and a few roundings for what is done once a group.
 TestMat rounding_bound(ConstMat x, const CanonicalLinear& w, ComputeType compute) {
   const std::vector<float> values = reference::dequantise(w);
   TestMat bound(x.rows, w.out);
@@ -46,9 +49,13 @@ TestMat rounding_bound(ConstMat x, const CanonicalLinear& w, ComputeType compute
   for (int32_t r = 0; r < x.rows; ++r) {
     for (int32_t o = 0; o < w.out; ++o) {
       double sum = w.bias.empty() ? 0 : std::abs(w.bias[o]);
-      for (int32_t i = 0; i < w.in; ++i)
-        sum += std::abs(x.row<float>(r)[i] * values[static_cast<size_t>(o) * w.in + i]);
-      bound.at(r, o) = static_cast<float>((0x1p-24 * (w.in + 3) + weight_eps) * sum + 1e-30);
+      for (int32_t i = 0; i < w.in; ++i) {
+        const double value = values[static_cast<size_t>(o) * w.in + i];
+        const int32_t group = w.dense() ? 0 : w.g_idx.empty() ? i / w.group : w.g_idx[i];
+        const double min = w.min.empty() ? 0 : w.min[static_cast<size_t>(o) * w.num_groups() + group];
+        sum += std::abs(x.row<float>(r)[i]) * (std::abs(value - min) + std::abs(min));
+      }
+      bound.at(r, o) = static_cast<float>((0x1p-24 * (w.in + 8) + weight_eps) * sum + 1e-30);
     }
   }
   return bound;

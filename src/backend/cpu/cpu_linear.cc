@@ -11,7 +11,8 @@ namespace whippet::cpu {
 namespace {
 
 constexpr int32_t kGatheredRows = 64;  // act-order inputs that are gathered at once
-constexpr int32_t kRowBlock = 192;     // rows that pass a dequantised block of panels
+constexpr int32_t kSummedRows = 1024;  // rows whose sums by group are kept at once
+constexpr int32_t kRowBlock = 192;     // rows that pass a widened block of panels
 
 LinearTask task_of(ConstMat x, const LinearWeight& w, Mat out) {
   LinearTask task = {};
@@ -62,6 +63,11 @@ Result<LinearWeight> CpuBackend::pack(const CanonicalLinear& weight, ComputeType
   auto packed = pack_linear(weight, compute, pool_);
   if (!packed.ok()) return packed;
   make_room_for_sampling(weight.out);
+  const size_t sums = packed->min != nullptr ? size_t{kSummedRows} * num_groups(*packed) * sizeof(float) : 0;
+  if (sums > group_sums_.bytes()) group_sums_ = Buffer::host(sums);
+  const size_t inputs = static_cast<size_t>(kernels_.few_rows) * packed->columns * sizeof(float);
+  if (packed->kind == LinearKind::kInt4 && inputs > nibble_inputs_.bytes())
+    nibble_inputs_ = Buffer::host(inputs);
   if (packed->order != nullptr && packed->columns > gathered_columns_) {
     gathered_columns_ = packed->columns;
     gathered_ = Buffer::host(sizeof(float) * kGatheredRows * gathered_columns_);
@@ -101,34 +107,69 @@ void CpuBackend::linear(ConstMat x, const LinearWeight& w, Mat out) {
   }
 }
 
-// Few rows: a few runs of panels a worker, so that one whose core is taken away holds up little. Many rows:
-// blocks of panels times blocks of rows.
 void CpuBackend::product(ConstMat x, const LinearWeight& w, Mat out) {
-  if (x.rows == 0) return;
-  const auto kernel = kernels_.linear[static_cast<int>(w.kind)];
-  const LinearTask whole = task_of(x, w, out);
-  const int32_t panels = num_panels(w), threads = pool_.num_threads();
-  if (x.rows <= kernels_.few_rows) {
-    const bool small = int64_t{panels} * kPanelRows * w.columns < 2 * kParallelElements;
-    const int32_t runs = small ? 1 : std::min(panels, threads * std::clamp(panels / (threads * 16), 1, 8));
-    pool_.run(runs, [&](int32_t run, int32_t worker) {
-      LinearTask task = whole;
-      task.panel_begin = static_cast<int32_t>(int64_t{panels} * run / runs);
-      task.panel_end = static_cast<int32_t>(int64_t{panels} * (run + 1) / runs);
-      kernel(task, scratch_[worker].kernel.as<float>());
-    });
-    return;
+  for (int32_t begin = 0; begin < x.rows; begin += kSummedRows) {
+    LinearTask task = task_of(x, w, out);
+    task.x += begin * x.stride;
+    task.y += begin * out.stride;
+    task.rows = std::min(kSummedRows, x.rows - begin);
+    prepare_inputs(w, task);
+    if (task.rows <= kernels_.few_rows)
+      product_of_few(w, task);
+    else
+      product_of_many(w, task);
   }
+}
+
+// What the kernels want to know about the inputs of quantised weights.
+void CpuBackend::prepare_inputs(const LinearWeight& w, LinearTask& task) {
+  if (w.min != nullptr) {
+    const int32_t groups = num_groups(w);
+    auto* sums = group_sums_.as<float>();
+    for_rows(task.rows, w.columns, [&](int32_t begin, int32_t end) {
+      for (int32_t r = begin; r < end; ++r)
+        kernels_.group_sums(task.x + r * task.x_stride, w.columns, w.group, sums + int64_t{r} * groups);
+    });
+    task.x_sums = sums;
+  }
+  if (w.kind == LinearKind::kInt4 && task.rows <= kernels_.few_rows) {
+    auto* inputs = nibble_inputs_.as<float>();
+    for (int32_t r = 0; r < task.rows; ++r)
+      kernels_.nibble_inputs(task.x + r * task.x_stride, w.columns, w.group, inputs + int64_t{r} * w.columns);
+    task.x = inputs;
+    task.x_stride = w.columns;
+  }
+}
+
+// A few runs of panels a worker, so that one whose core is taken away holds up little.
+void CpuBackend::product_of_few(const LinearWeight& w, const LinearTask& whole) {
+  const int32_t panels = num_panels(w), threads = pool_.num_threads();
+  const bool small = int64_t{panels} * kPanelRows * w.columns < 2 * kParallelElements;
+  const int32_t runs = small ? 1 : std::min(panels, threads * std::clamp(panels / (threads * 16), 1, 8));
+  const auto kernel = kernels_.linear_few[static_cast<int>(w.kind)];
+  pool_.run(runs, [&](int32_t run, int32_t) {
+    LinearTask task = whole;
+    task.panel_begin = static_cast<int32_t>(int64_t{panels} * run / runs);
+    task.panel_end = static_cast<int32_t>(int64_t{panels} * (run + 1) / runs);
+    kernel(task);
+  });
+}
+
+// Blocks of panels times blocks of rows.
+void CpuBackend::product_of_many(const LinearWeight& w, const LinearTask& whole) {
+  const int32_t panels = num_panels(w);
   const int32_t panel_blocks = ceil_div(panels, kLinearBlockPanels);
-  const int32_t row_blocks = ceil_div(x.rows, kRowBlock);
-  const int32_t rows_per_block = align_up(ceil_div(x.rows, row_blocks), 6);
+  const int32_t row_blocks = ceil_div(whole.rows, kRowBlock);
+  const int32_t rows_per_block = align_up(ceil_div(whole.rows, row_blocks), 6);
+  const auto kernel = kernels_.linear_many[static_cast<int>(w.kind)];
   pool_.run(panel_blocks * row_blocks, [&](int32_t index, int32_t worker) {
     LinearTask task = whole;
     const int32_t first = index / panel_blocks * rows_per_block;
-    task.rows = std::min(rows_per_block, x.rows - first);
+    task.rows = std::min(rows_per_block, whole.rows - first);
     if (task.rows <= 0) return;
-    task.x += first * x.stride;
-    task.y += first * out.stride;
+    task.x += first * whole.x_stride;
+    task.y += first * whole.y_stride;
+    if (task.x_sums != nullptr) task.x_sums += int64_t{first} * num_groups(w);
     task.panel_begin = index % panel_blocks * kLinearBlockPanels;
     task.panel_end = std::min(panels, task.panel_begin + kLinearBlockPanels);
     kernel(task, scratch_[worker].kernel.as<float>());

@@ -6,11 +6,18 @@
 
 namespace whippet::cpu::WHIPPET_ISA {
 
-void linear_f32(const LinearTask& task, float* scratch);
-void linear_f16(const LinearTask& task, float* scratch);
-void linear_bf16(const LinearTask& task, float* scratch);
-void linear_int8(const LinearTask& task, float* scratch);
-void linear_int4(const LinearTask& task, float* scratch);
+void linear_few_f32(const LinearTask& task);
+void linear_few_f16(const LinearTask& task);
+void linear_few_bf16(const LinearTask& task);
+void linear_few_int8(const LinearTask& task);
+void linear_few_int4(const LinearTask& task);
+void linear_many_f32(const LinearTask& task, float* scratch);
+void linear_many_f16(const LinearTask& task, float* scratch);
+void linear_many_bf16(const LinearTask& task, float* scratch);
+void linear_many_int8(const LinearTask& task, float* scratch);
+void linear_many_int4(const LinearTask& task, float* scratch);
+void group_sums(const float* x, int32_t columns, int32_t group, float* sums);
+void nibble_inputs(const float* x, int32_t columns, int32_t group, float* out);
 
 void rms_norm(const float* x, const float* weight, int32_t dim, float eps, float* out);
 void rope(float* head, const float* cos_sin, int32_t head_dim);

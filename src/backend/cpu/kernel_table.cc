@@ -9,8 +9,11 @@ namespace whippet::cpu::WHIPPET_ISA {
 extern const Kernels kKernels;
 const Kernels kKernels = {
     .name = WHIPPET_NAME(WHIPPET_ISA),
-    .linear = {linear_f32, linear_f16, linear_bf16, linear_int8, linear_int4},
+    .linear_few = {linear_few_f32, linear_few_f16, linear_few_bf16, linear_few_int8, linear_few_int4},
+    .linear_many = {linear_many_f32, linear_many_f16, linear_many_bf16, linear_many_int8, linear_many_int4},
     .few_rows = kFewRows,
+    .group_sums = group_sums,
+    .nibble_inputs = nibble_inputs,
     .rms_norm = rms_norm,
     .rope = rope,
     .silu_mul = silu_mul,

@@ -11,8 +11,8 @@ constexpr int32_t kMaxHeadDim = 256;
 constexpr int32_t kTileQueries = 32;       // queries of one attention tile
 constexpr int32_t kAttentionChunk = 64;    // keys whose scores are held at once
 constexpr int32_t kAttentionSplit = 256;   // keys from one merge to the next, a multiple of kAttentionChunk
-constexpr int32_t kLinearChunk = 512;      // columns that are dequantised at once
-constexpr int32_t kLinearBlockPanels = 4;  // panels that are dequantised at once
+constexpr int32_t kLinearChunk = 512;      // columns that are widened at once; no group is larger
+constexpr int32_t kLinearBlockPanels = 4;  // panels that are widened at once
 constexpr int32_t kExpBlock = 1024;        // logits whose weights are summed together
 
 // Floats that one worker needs between calls of a kernel.
@@ -20,8 +20,7 @@ constexpr int32_t kLinearScratch = kLinearChunk * kLinearBlockPanels * 16;
 constexpr int32_t kAttentionScratch =
     (kTileQueries + 2 * kAttentionChunk) * kMaxHeadDim + kTileQueries * kAttentionChunk;
 
-// y[r, o] = bias[o] + sum over c of x[r, c] w[o, c], by falling columns of one panel of 16 outputs after the
-// other: whatever the rows and the panels of a call, an element is summed in the same order.
+// y = x w^T + bias for a run of panels. See linear_kernels.h for the order of the sums.
 struct LinearTask {
   const void* codes;   // see pack.h
   const float* scale;  // nullptr: dense
@@ -29,9 +28,10 @@ struct LinearTask {
   const float* bias;   // may be nullptr
   int32_t out, columns, group;
   int32_t panel_begin, panel_end;
-  const float* x;  // [rows, columns]
+  const float* x;  // [rows, columns]; for linear_few of int4 what nibble_inputs makes of it
   int64_t x_stride;
-  float* y;  // [rows, out]
+  const float* x_sums;  // [rows, groups] what group_sums makes of x, where there is a min
+  float* y;             // [rows, out]
   int64_t y_stride;
   int32_t rows;
 };
@@ -58,10 +58,15 @@ constexpr int32_t attention_state_size(int32_t head_dim) { return (head_dim + 15
 struct Kernels {
   const char* name;
 
-  // By LinearKind. scratch [kLinearScratch]. Up to few_rows rows, weights go straight from memory into the
-  // sums: any run of panels will do. With more, blocks of kLinearBlockPanels are dequantised first.
-  void (*linear[5])(const LinearTask& task, float* scratch);
+  // By LinearKind. Few: up to few_rows rows, any run of panels. Many: more rows; panels in blocks of
+  // kLinearBlockPanels. scratch [kLinearScratch].
+  void (*linear_few[5])(const LinearTask& task);
+  void (*linear_many[5])(const LinearTask& task, float* scratch);
   int32_t few_rows;
+  // One row's sums by group, [groups].
+  void (*group_sums)(const float* x, int32_t columns, int32_t group, float* sums);
+  // One row as linear_few wants it for int4, [columns].
+  void (*nibble_inputs)(const float* x, int32_t columns, int32_t group, float* out);
 
   void (*rms_norm)(const float* x, const float* weight, int32_t dim, float eps, float* out);
   void (*rope)(float* head, const float* cos_sin, int32_t head_dim);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "backend/cpu/kernels.h"
 #include "base/math.h"
 
 namespace whippet::cpu {
@@ -61,19 +62,27 @@ bool lines_up(const CanonicalLinear& w, const std::vector<int32_t>& sorted) {
   return true;
 }
 
+// The largest step within the kernels' limit that a group can be cut into evenly: each piece repeats its
+// scale.
+int32_t even_piece(int32_t group, bool single) {
+  if (single) return std::min(group, kLinearChunk);  // pieces of the only group may differ
+  int32_t piece = std::min(group, kLinearChunk);
+  while (group % piece != 0) --piece;
+  return piece;
+}
+
 Plan make_plan(const CanonicalLinear& w) {
   Plan plan;
   plan.columns = w.in;
-  if (w.dense()) return plan;
-  plan.group = std::min(w.group, w.in);
   if (w.g_idx.empty()) {
-    plan.source.resize(w.num_groups());
-    std::iota(plan.source.begin(), plan.source.end(), 0);
+    plan.group = even_piece(std::min(w.group, w.in), w.num_groups() == 1);
+    for (int32_t c = 0; c < w.in; c += plan.group) plan.source.push_back(c / w.group);
     return plan;
   }
   const std::vector<int32_t> sorted = sort_by_group(w);
   if (lines_up(w, sorted)) {
-    for (int32_t c = 0; c < w.in; c += w.group) plan.source.push_back(w.g_idx[sorted[c]]);
+    plan.group = even_piece(std::min(w.group, w.in), w.num_groups() == 1);
+    for (int32_t c = 0; c < w.in; c += plan.group) plan.source.push_back(w.g_idx[sorted[c]]);
     if (!std::is_sorted(sorted.begin(), sorted.end())) plan.order = sorted;
     return plan;
   }

@@ -72,6 +72,13 @@ template <int kIndex>
 WH_SIMD Vec nibble(Codes c) {
   return {nibble_of_eight<kIndex>(c.lo), nibble_of_eight<kIndex>(c.hi)};
 }
+// Nibble kIndex times 16^kIndex (nibble 7 as it is).
+template <int kIndex>
+WH_SIMD Vec nibble_in_place(Codes c) {
+  if constexpr (kIndex == 7) return nibble<7>(c);
+  const __m256i mask = _mm256_set1_epi32(15 << (4 * (kIndex % 7)));
+  return {_mm256_cvtepi32_ps(_mm256_and_si256(c.lo, mask)), _mm256_cvtepi32_ps(_mm256_and_si256(c.hi, mask))};
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA

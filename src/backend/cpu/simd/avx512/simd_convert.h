@@ -36,6 +36,12 @@ WH_SIMD Vec nibble(Codes c) {
   const __m512i shifted = kIndex == 0 ? c.v : _mm512_srli_epi32(c.v, 4 * kIndex);
   return {_mm512_cvtepi32_ps(kIndex == 7 ? shifted : _mm512_and_si512(shifted, _mm512_set1_epi32(15)))};
 }
+// Nibble kIndex times 16^kIndex (nibble 7 as it is).
+template <int kIndex>
+WH_SIMD Vec nibble_in_place(Codes c) {
+  if constexpr (kIndex == 7) return nibble<7>(c);
+  return {_mm512_cvtepi32_ps(_mm512_and_si512(c.v, _mm512_set1_epi32(15 << (4 * (kIndex % 7)))))};
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA

@@ -88,6 +88,16 @@ WH_SIMD Vec nibble(Codes c) {
     return __builtin_convertvector((dwords >> (4 * kIndex)) & 15, Four);
   });
 }
+// Nibble kIndex times 16^kIndex (nibble 7 as it is).
+template <int kIndex>
+WH_SIMD Vec nibble_in_place(Codes c) {
+  if constexpr (kIndex == 7) return nibble<7>(c);
+  return by_four([&](int i) {
+    FourInts dwords;
+    __builtin_memcpy(&dwords, c.p + 4 * i, sizeof(dwords));
+    return __builtin_convertvector(dwords & (15 << (4 * (kIndex % 7))), Four);
+  });
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA
