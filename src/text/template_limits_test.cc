@@ -46,6 +46,10 @@ TEST(TemplateLimits, DeepSourceIsAnError) {
   for (const char* part : {".a", "[0]", "|upper", "()", "|default(1)", " if a"}) {
     expect_exhausted("{{ a" + repeat(part, 20'000) + " }}");
   }
+  // Chains inside of brackets inside of chains: none of them is long alone.
+  std::string chained = "a";
+  for (int i = 0; i < 100; ++i) chained = "(" + chained + ")" + repeat(".b", 100);
+  expect_exhausted("{{ " + chained + " }}");
   for (const char* part : {"{% if a %}", "{% for a in b %}", "{% macro f() %}", "{% set a %}", "{% with %}",
                            "{% filter upper %}", "{% if a %}{% else %}{% if b %}"}) {
     expect_exhausted(repeat(part, 5'000));
@@ -123,48 +127,69 @@ TEST(TemplateLimits, ANamespaceInItselfCannotBePrintedAndDoesNoHarm) {
 
 TEST(TemplateLimits, HugeValuesAreErrors) {
   for (const char* source :
-       {"{{ range(10**9) }}",
-        "{% for i in range(10**9) %}{% endfor %}",
-        "{{ range(0, -10**15, -1)|length }}",
-        "{{ 'a' * 10**9 }}",
-        "{{ 10**18 * 'ab' }}",
-        "{{ ([0] * 10**9)|length }}",
-        "{{ ([0] * 10**18)|length }}",
-        "{{ 'a'|indent(10**12) }}",
-        "{{ 'a\nb'|indent(10**18) }}",
-        "{{ [1]|tojson(indent=10**9) }}",
-        "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
-        "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-        "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = ns.s.replace('a', 'aa') %}{% "
-        "endfor %}",
-        "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = [ns.s, ns.s]|join %}{% endfor "
-        "%}",
-        "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset "
-        "%}{% endfor %}",
-        "{% set ns = namespace(s='\"') %}{% for i in range(100) %}{% set ns.s = ns.s|tojson %}{% endfor %}",
-        "{% set ns = namespace(s=[1]) %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
-        "{% for i in range(100000) %}{{ 'a' * 1000 }}{% endfor %}",
-        "{% for i in range(100000) %}{% set x = 'a' * 10000 %}{% endfor %}",
-        "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
-        "{% for i in range(100000) %}{% set x = range(100000) %}{% endfor %}",
-        "{% set s = 'a' * 10000000 %}{% for i in range(100000) %}{% set x = 'b' in s %}{% endfor %}",
-        "{% set s = 'é' * 1000000 %}{% for i in range(100000) %}{% set x = s[i] %}{% endfor %}",
-        "{% set s = 'a' * 10000000 %}{% for i in range(100000) %}{% set x = s.count('b') %}{% endfor %}",
-        "{% set s = ' ' * 10000000 %}{% for i in range(100000) %}{% set x = s|trim %}{% endfor %}",
-        "{% set s = 'a' * 10000000 %}{% set t = s ~ '' %}{% for i in range(100000) %}{% set x = s == t %}{% "
-        "endfor %}",
-        "{% set s = 'a,' * 5000000 %}{{ s.split(',')|length }}",
-        "{% set s = 'a\n' * 5000000 %}{{ s.splitlines()|length }}"}) {
+       {"{{ range(10**9) }}", "{% for i in range(10**9) %}{% endfor %}", "{{ range(0, -10**15, -1)|length }}",
+        "{{ 'a' * 10**9 }}", "{{ 10**18 * 'ab' }}", "{{ ([0] * 10**9)|length }}",
+        "{{ ([0] * 10**18)|length }}", "{{ 'a'|indent(10**12, true) }}", "{{ 'a\nb'|indent(10**18) }}",
+        "{{ [1]|tojson(indent=10**9) }}"}) {
     expect_exhausted(source);
+  }
+}
+
+TEST(TemplateLimits, ValuesThatDoubleAreErrors) {
+  for (const char* next :
+       {"s + s", "s ~ s", "s.replace('a', 'aa')", "[s, s]|join", "s|tojson|tojson + s", "s * 2",
+        "s.split('b') + s.split('b')", "[s, s]|string", "dict(a=s, b=s)|tojson"}) {
+    expect_exhausted(
+        fmt::format("{{% set ns = namespace(s='a') %}}{{% for i in range(100) %}}{{% set s = ns.s|string %}}"
+                    "{{% set ns.s = {} %}}{{% endfor %}}",
+                    next));
+  }
+  expect_exhausted(
+      "{% set ns = namespace(s=[1]) %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}");
+  expect_exhausted(
+      "{% set ns = namespace(s='a') %}{% for i in range(100) %}"
+      "{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}{% endfor %}");
+}
+
+TEST(TemplateLimits, WorkThatAddsUpIsAnError) {
+  const TemplateLimits limits{.max_steps = 100'000, .max_output = 1 << 20, .max_memory = 16 << 20};
+  for (const char* work : {"{{ 'a' * 1000 }}",
+                           "{% set x = 'a' * 10000 %}",
+                           "{% for j in range(100000) %}{% endfor %}",
+                           "{% set x = range(10000) %}",
+                           "{% set x = 'b' in s %}",
+                           "{% set x = t[i % 900000] %}",
+                           "{% set x = s.count('b') %}",
+                           "{% set x = w|trim %}",
+                           "{% set x = w.strip(' x') %}",
+                           "{% set x = s == s ~ '' %}",
+                           "{% set x = s.split('a') %}",
+                           "{% set x = s|upper %}",
+                           "{% set x = s|tojson %}",
+                           "{% set x = s|list %}",
+                           "{% set x = s[::-1] %}",
+                           "{% set x = s.rfind('b') %}",
+                           "{% set x = w.rsplit('b') %}",
+                           "{% set x = w.isspace() %}",
+                           "{% set x = s is lower %}",
+                           "{% set x = t|length %}",
+                           "{% set x = s < s ~ 'a' %}"}) {
+    expect_exhausted(
+        "{% set s = 'a' * 900000 %}{% set w = ' ' * 900000 %}{% set t = 'é' * 450000 %}"
+        "{% for i in range(90000) %}" +
+            std::string(work) + "{% endfor %}",
+        Json::object(), limits);
   }
 }
 
 TEST(TemplateLimits, ManyVariablesCostNoMoreThanTheSteps) {
   std::string source;
-  for (int i = 0; i < 5'000; ++i) source += fmt::format("{{% set v{} = 1 %}}", i);
-  expect_exhausted("{% for i in range(100000) %}" + source + "{% endfor %}");
-  expect_exhausted("{% set ns = namespace() %}{% for i in range(100000) %}{% set ns.x = v0 %}" + source +
-                   "{{ v0 }}{% endfor %}");
+  for (int i = 0; i < 1'000; ++i) source += fmt::format("{{% set v{} = 1 %}}", i);
+  const TemplateLimits limits{.max_steps = 100'000};
+  expect_exhausted("{% for i in range(2) %}" + source + "{% endfor %}", Json::object(), limits);
+  expect_exhausted("{% set u = 1 %}{% for i in [1] %}" + source +
+                       "{% for j in range(900) %}{{ u }}{% endfor %}{% endfor %}",
+                   Json::object(), limits);
 }
 
 TEST(TemplateLimits, AreTheCallers) {
