@@ -47,6 +47,16 @@ std::string spaces_for_escapes(std::string_view spelling) {
   return text;
 }
 
+// The U+2581 that the offset cuts in two, or nothing, at the offset.
+TextSpan around_escape(std::string_view text, size_t offset) {
+  for (size_t back = 1; back < kEscapedSpace.size() && back <= offset; ++back) {
+    const size_t begin = offset - back;
+    if (text.substr(begin, kEscapedSpace.size()) == kEscapedSpace)
+      return {begin, begin + kEscapedSpace.size()};
+  }
+  return {offset, offset};
+}
+
 std::vector<TokenType> piece_types(const Vocabulary& vocabulary) {
   if (!vocabulary.types.empty()) return vocabulary.types;
   std::vector<TokenType> types(vocabulary.tokens.size(), TokenType::kNormal);
@@ -217,8 +227,11 @@ void SentencePieceBpe::encode(std::string_view text, std::span<const TextSpan> u
       return rewritten.size();
     };
     for (const TextSpan& span : user_spans) {
-      const size_t moved_begin = copy_until(span.begin);
-      moved_spans.push_back({moved_begin, copy_until(span.end)});
+      const size_t begin = std::max(done, around_escape(text, span.begin).begin);
+      const size_t end = around_escape(text, span.end).end;
+      if (end <= done) continue;
+      const size_t moved_begin = copy_until(begin);
+      moved_spans.push_back({moved_begin, copy_until(end)});
     }
     copy_until(text.size());
     text = rewritten;

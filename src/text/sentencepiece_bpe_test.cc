@@ -72,6 +72,19 @@ TEST(SentencePiece, SpacesAreWrittenAsU2581) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(" a b ")), " a b ");
 }
 
+TEST(SentencePiece, AU2581ThatASpanCutsIsStillASpace) {
+  const Tokenizer tokenizer = create(sentencepiece({"a", "\u2581", "\u2581a"}));
+  const std::string text = "a\u2581a\u2581a";
+  const auto whole = tokenizer.encode(text);
+  EXPECT_EQ(tokenizer.decode(whole), "a a a");
+  for (size_t begin = 0; begin < text.size(); ++begin) {
+    for (size_t end = begin + 1; end <= text.size(); ++end) {
+      EXPECT_EQ(tokenizer.encode(MarkedText{text, {{begin, end}}}), whole) << begin << " " << end;
+    }
+  }
+  EXPECT_EQ(tokenizer.encode(MarkedText{text, {{0, 2}, {3, 5}, {6, 7}}}), whole);
+}
+
 TEST(SentencePiece, ThePrefixSpaceComesAndGoes) {
   Vocabulary vocabulary = sentencepiece({"\u2581a", "\u2581", "a"});
   EXPECT_EQ(create(vocabulary).decode(create(vocabulary).encode(" a")), " a");
