@@ -97,7 +97,7 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype)));
   apply_sliding_window(config, model.spec);
   WH_ASSIGN(const EnginePlan plan,
-            plan_engine(config, model.spec, host_memory(loaded.backend->activation_type())));
+            plan_engine(config, model.spec, host_memory(kv_type_of(compute_type(config.dtype), model.spec))));
   for (const std::string& note : plan.notes) log_info("{}", note);
   loaded.config = plan.config;
   add_memory(model, plan, *loaded.backend, loaded.info);

@@ -16,10 +16,11 @@ namespace {
 constexpr int32_t kRows = 64;  // of one forward: the logits of a large vocabulary stay below 40 MB
 constexpr int32_t kBlockSize = 16;
 
-CoreLimits cache_limits(int32_t num_blocks) {
+CoreLimits cache_limits(int32_t num_blocks, DType kv_type) {
   CoreLimits limits;
   limits.block_size = kBlockSize;
   limits.num_blocks = num_blocks;
+  limits.kv_type = kv_type;
   return limits;
 }
 
@@ -32,22 +33,24 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
   WH_ASSIGN(auto backend, make_backend(config.device, {.num_threads = config.threads, .isa = config.isa}));
   WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype)));
   apply_sliding_window(config, model.spec);
-  const auto element = static_cast<int32_t>(dtype_size(backend->activation_type()));
+  const DType kv_type = kv_type_of(compute_type(config.dtype), model.spec);
+  const auto element = static_cast<int32_t>(dtype_size(kv_type));
   const uint64_t bytes =
       static_cast<uint64_t>(max_len) * static_cast<uint64_t>(model.spec.kv_bytes_per_token(element));
-  const uint64_t available = host_memory(backend->activation_type()).available;
+  const uint64_t available = host_memory(kv_type).available;
   if (bytes > available)
     return make_error(Code::kResourceExhausted,
                       "the longest line has {} tokens, whose KV cache takes {} bytes of the {} that are free",
                       max_len, bytes, available);
-  return std::unique_ptr<LogitsModel>(new LogitsModel(std::move(backend), std::move(model), max_len));
+  return std::unique_ptr<LogitsModel>(
+      new LogitsModel(std::move(backend), std::move(model), kv_type, max_len));
 }
 
-LogitsModel::LogitsModel(std::unique_ptr<Backend> backend, Model model, int32_t max_len)
+LogitsModel::LogitsModel(std::unique_ptr<Backend> backend, Model model, DType kv_type, int32_t max_len)
     : backend_(std::move(backend)),
       model_(std::move(model)),
       num_blocks_(ceil_div(std::max(max_len, 1), kBlockSize)) {
-  cache_ = std::make_unique<KvCache>(model_.spec, cache_limits(num_blocks_), *backend_);
+  cache_ = std::make_unique<KvCache>(model_.spec, cache_limits(num_blocks_, kv_type), *backend_);
   decoder_ = std::make_unique<Decoder>(model_.spec, model_.weights, *backend_,
                                        DecoderLimits{.max_tokens = kRows, .max_logits = kRows});
   host_words_.resize(static_cast<size_t>(4 * kRows + 3 + model_.spec.head_dim / 2 + num_blocks_));

@@ -30,7 +30,7 @@ class LogitsModel {
   Status forward(std::span<const int32_t> ids, const std::function<Status(std::span<const float>)>& on_rows);
 
  private:
-  LogitsModel(std::unique_ptr<Backend> backend, Model model, int32_t max_len);
+  LogitsModel(std::unique_ptr<Backend> backend, Model model, DType kv_type, int32_t max_len);
 
   // Rows [begin, begin + count) of the sequence as the decoder reads them, in words_ on the device.
   BatchView batch_of(std::span<const int32_t> ids, int32_t begin, int32_t count);

@@ -44,7 +44,7 @@ ordered_json memory_of(const EngineConfig& config, const Checkpoint& checkpoint,
     memory["problem"] = backend.error().message;
     return memory;
   }
-  const DType kv_type = (*backend)->activation_type();
+  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
   memory["kv_cache_bytes_per_token"] = spec.kv_bytes_per_token(static_cast<int32_t>(dtype_size(kv_type)));
   MemoryFacts facts = host_memory(kv_type);
   facts.available -= std::min(facts.available, weights);

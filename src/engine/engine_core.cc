@@ -78,7 +78,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::create(Model model, Backend& bac
   if (facts.vocab_used <= 0 || facts.vocab_used > owned->spec.vocab_size)
     facts.vocab_used = owned->spec.vocab_size;
   // Cached blocks are only good for the same weights, cache type, positions and windows.
-  facts.fingerprint += fmt::format("|{}|{}|{}", dtype_name(backend.activation_type()), owned->spec.rope.theta,
+  facts.fingerprint += fmt::format("|{}|{}|{}", dtype_name(limits.kv_type), owned->spec.rope.theta,
                                    fmt::join(owned->spec.window_of_layer, ","));
   Runner runner = make_runner(*owned, backend, limits, facts.vocab_used);
   RequestRules rules{.limits = limits, .facts = std::move(facts), .tokenizer = tokenizer};

@@ -3,7 +3,7 @@
 namespace whippet {
 
 KvCache::KvCache(const ModelSpec& spec, const CoreLimits& limits, Backend& backend) {
-  const DType dtype = backend.activation_type();
+  const DType dtype = limits.kv_type;
   const size_t bytes = static_cast<size_t>(limits.num_blocks) * static_cast<size_t>(limits.block_size) *
                        static_cast<size_t>(spec.kv_size()) * dtype_size(dtype);
   for (int32_t layer = 0; layer < spec.num_layers; ++layer) {

@@ -16,6 +16,7 @@ struct CoreLimits {
   int32_t max_num_logits = 0;          // rows of one step whose logits are wanted
   int32_t block_size = 16;             // tokens
   int32_t num_blocks = 0;              // of the pool
+  DType kv_type = DType::kF32;         // what K and V are kept in
   int32_t window = 0;                  // the widest window of any layer; 0: some layer attends to everything
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;

@@ -137,6 +137,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelSpec& spec
   WH_TRY(check_knobs(config, spec));
   EnginePlan plan;
   plan.config = config;
+  plan.kv_type = facts.kv_type;
   EngineConfig& c = plan.config;
   fill_defaults(facts, plan);
   if (c.max_model_len == 0) c.max_model_len = spec.max_position;
@@ -189,6 +190,21 @@ void apply_sliding_window(const EngineConfig& config, ModelSpec& spec) {
   }
 }
 
+DType kv_type_of(ComputeType compute, const ModelSpec& spec) {
+  switch (compute) {
+    case ComputeType::kF32:
+      return DType::kF32;
+    case ComputeType::kF16:
+      return DType::kF16;
+    case ComputeType::kBF16:
+      return DType::kBF16;
+    case ComputeType::kAuto:
+      break;
+  }
+  if (spec.dtype == "float32") return DType::kF32;
+  return spec.dtype == "float16" ? DType::kF16 : DType::kBF16;
+}
+
 CoreLimits core_limits(const EnginePlan& plan, const ModelSpec& spec) {
   const EngineConfig& c = plan.config;
   CoreLimits limits{.max_model_len = c.max_model_len,
@@ -197,6 +213,7 @@ CoreLimits core_limits(const EnginePlan& plan, const ModelSpec& spec) {
                     .max_num_logits = c.max_num_seqs + kExtraLogits,
                     .block_size = c.block_size,
                     .num_blocks = plan.num_blocks,
+                    .kv_type = plan.kv_type,
                     .enable_prefix_caching = c.enable_prefix_caching,
                     .enable_chunked_prefill = c.enable_chunked_prefill,
                     .batch_wait_ms = c.batch_wait_ms,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/linear_weight.h"
 #include "base/error.h"
 #include "model/spec.h"
 #include "tensor/dtype.h"
@@ -20,13 +21,17 @@ struct MemoryFacts {
   DType kv_type = DType::kF32;  // what K and V are kept in
 };
 
+// What K and V are kept in: the type that the model is computed in; half precision for quantised weights.
+DType kv_type_of(ComputeType compute, const ModelSpec& spec);
+
 // What the host and this process's cgroup (v2 or v1) leave. `root` is "/" outside of tests.
 MemoryFacts host_memory(DType kv_type, const std::string& root = "/");
 
 struct EnginePlan {
-  EngineConfig config;             // every default filled in
-  int32_t num_blocks = 0;          // of config.block_size tokens
-  uint64_t kv_bytes = 0;           // over all layers
+  EngineConfig config;     // every default filled in
+  int32_t num_blocks = 0;  // of config.block_size tokens
+  uint64_t kv_bytes = 0;   // over all layers
+  DType kv_type = DType::kF32;
   std::vector<std::string> notes;  // lines for the log: the formula, and what was changed with what to do
 };
 

@@ -163,6 +163,19 @@ class HostMemory : public testing::Test {
   std::filesystem::path root_;
 };
 
+TEST(KvType, FollowsTheComputeTypeAndThenTheCheckpoint) {
+  ModelSpec spec;
+  EXPECT_EQ(kv_type_of(ComputeType::kAuto, spec), DType::kBF16) << "quantised: no type of its own";
+  for (const auto& [stored, type] : {std::pair("float32", DType::kF32), std::pair("float16", DType::kF16),
+                                     std::pair("bfloat16", DType::kBF16)}) {
+    spec.dtype = stored;
+    EXPECT_EQ(kv_type_of(ComputeType::kAuto, spec), type);
+    EXPECT_EQ(kv_type_of(ComputeType::kF32, spec), DType::kF32);
+    EXPECT_EQ(kv_type_of(ComputeType::kBF16, spec), DType::kBF16);
+    EXPECT_EQ(kv_type_of(ComputeType::kF16, spec), DType::kF16);
+  }
+}
+
 TEST_F(HostMemory, WithoutCgroupsTheHostDecides) {
   EXPECT_EQ(facts().total, 8000u * 1024);
   EXPECT_EQ(facts().available, 6000u * 1024);

@@ -190,7 +190,7 @@ TEST(ModelEngine, RunsOnItsOwnThread) {
   TestModel model = load_test_model(tiny("qwen3"), ComputeType::kF32, 1);
   EngineConfig config;
   config.kv_cache_memory.bytes = 1 << 20;
-  const auto plan = plan_engine(config, model.model.spec, host_memory(model.backend->activation_type()));
+  const auto plan = plan_engine(config, model.model.spec, host_memory(model.kv_type));
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   auto core = EngineCore::create(std::move(model.model), *model.backend, nullptr, *plan, {.name = "tiny"});
   ASSERT_TRUE(core.ok());

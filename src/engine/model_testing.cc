@@ -39,11 +39,12 @@ TestModel load_test_model(const std::filesystem::path& path, ComputeType compute
   config.sliding_window = window;
   apply_sliding_window(config, out.model.spec);
   out.vocab_used = out.model.spec.vocab_size;
+  out.kv_type = kv_type_of(compute, out.model.spec);
   return out;
 }
 
 CoreLimits test_limits(const TestModel& model, EngineConfig config, int32_t tokens) {
-  const DType kv_type = model.backend->activation_type();
+  const DType kv_type = model.kv_type;
   const auto token_bytes = model.model.spec.kv_bytes_per_token(static_cast<int32_t>(dtype_size(kv_type)));
   config.kv_cache_memory.bytes = static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(tokens);
   const auto plan =

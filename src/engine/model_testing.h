@@ -17,6 +17,7 @@ struct TestModel {
   std::unique_ptr<Backend> backend;
   Model model;
   int32_t vocab_used = 0;
+  DType kv_type = DType::kF32;
 };
 
 // A failed check where it cannot be loaded. window: of every layer, 0: as the model says.
