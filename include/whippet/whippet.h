@@ -29,6 +29,18 @@ class Failure : public std::runtime_error {
   std::string code_;
 };
 
+// What changes from step to step, for whoever watches an engine.
+struct EngineCounts {
+  int32_t running = 0;  // sequences
+  int32_t waiting = 0;
+  uint64_t steps = 0;          // since the start, as all that follow
+  uint64_t prompt_tokens = 0;  // of requests whose prompt has been computed
+  uint64_t generation_tokens = 0;
+  uint64_t prefix_queries = 0;  // prompt tokens looked up in the prefix cache
+  uint64_t prefix_hits = 0;     // and found there
+  double kv_usage = 0;          // share of the KV cache's blocks in use
+};
+
 // A model and the engine that serves it, streaming. The destructor cancels what still runs.
 class Engine {
  public:
@@ -43,9 +55,13 @@ class Engine {
   uint64_t submit(Request request, std::function<void(const Event&)> on_event);
   // Ends the request with finish_reason "abort" within one step. Unknown ids are ignored.
   void cancel(uint64_t request_id);
+  // Runs on the thread of the events after each group of them that came together (a step's): where a server
+  // sends what on_event collected. Set it before the first submit; it must neither block nor throw.
+  void set_after_events(std::function<void()> after_events);
 
   const EngineConfig& config() const;   // what holds, with every default filled in
-  std::string stats_json() const;       // a snapshot
+  EngineCounts counts() const;          // a snapshot
+  std::string stats_json() const;       // of everything
   std::string metrics() const;          // Prometheus text
   std::string model_info_json() const;  // family, sizes, dtypes, default sampling, memory
   int32_t max_model_len() const;
@@ -60,7 +76,9 @@ class Engine {
 
  private:
   friend class LLM;
+  friend struct FakeEngine;  // src/api/fake_engine.h
   struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

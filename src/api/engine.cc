@@ -60,6 +60,8 @@ Engine::Engine(const EngineConfig& config) : impl_(std::make_unique<Impl>()) {
   impl_->streamer = std::make_unique<Streamer>(*impl_->model.core, tokenizer ? &*tokenizer : nullptr);
 }
 
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
 Engine::Impl::~Impl() {
   if (model.core) model.core->stop();  // closes the events, so that the streamer ends
 }
@@ -74,6 +76,22 @@ uint64_t Engine::submit(Request request, std::function<void(const Event&)> on_ev
 }
 
 void Engine::cancel(uint64_t request_id) { impl_->model.core->cancel(request_id); }
+
+void Engine::set_after_events(std::function<void()> after_events) {
+  impl_->streamer->set_after_events(std::move(after_events));
+}
+
+EngineCounts Engine::counts() const {
+  const EngineStats stats = impl_->model.core->stats();
+  return {.running = stats.running,
+          .waiting = stats.waiting,
+          .steps = stats.steps,
+          .prompt_tokens = stats.prompt_tokens,
+          .generation_tokens = stats.generation_tokens,
+          .prefix_queries = stats.prefix_queries,
+          .prefix_hits = stats.prefix_hits,
+          .kv_usage = stats.kv_usage};
+}
 
 const EngineConfig& Engine::config() const { return impl_->model.config; }
 std::string Engine::stats_json() const { return dump_json(stats_to_json(impl_->model.core->stats())); }

@@ -29,38 +29,47 @@ Result<uint64_t> Streamer::submit(CoreRequest request, EventCallback on_event) {
 
 void Streamer::run() {
   std::vector<CoreEvent> batch;
-  while (core_.events().take(batch))
-    for (CoreEvent& event : batch) deliver(event);
+  while (core_.events().take(batch)) {
+    find_streams(batch);
+    for (size_t i = 0; i < batch.size(); ++i) deliver(*batch_streams_[i], batch[i]);
+    {
+      const std::lock_guard lock(mutex_);
+      for (const CoreEvent& event : batch)
+        if (event.last_of_request) streams_.erase(event.request_id);
+    }
+    if (after_events_ && !batch.empty()) after_events_();
+  }
 }
 
-void Streamer::deliver(CoreEvent& event) {
-  Stream* stream = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
+// One lock for all events of a step. A stream stays where it is until its last event has been delivered.
+void Streamer::find_streams(const std::vector<CoreEvent>& batch) {
+  batch_streams_.clear();
+  const std::lock_guard lock(mutex_);
+  for (const CoreEvent& event : batch) {
     const auto found = streams_.find(event.request_id);
     WH_CHECK(found != streams_.end(), "event of unknown request {}", event.request_id);
-    stream = found->second.get();
+    batch_streams_.push_back(found->second.get());
   }
-  Event out;
+}
+
+void Streamer::deliver(Stream& stream, CoreEvent& event) {
+  Event& out = event_;
   out.request_id = event.request_id;
   out.index = event.index;
-  out.text = text_of(*stream, event);
-  out.token_ids = std::move(event.token_ids);
-  out.logprobs = std::move(event.logprobs);
-  out.prompt_logprobs = std::move(event.prompt_logprobs);
+  out.text = text_of(stream, event);
+  out.token_ids.swap(event.token_ids);
+  out.logprobs.swap(event.logprobs);
+  out.prompt_logprobs.swap(event.prompt_logprobs);
   out.finished = event.finish != FinishReason::kNone;
   out.last = event.last_of_request;
   out.finish_reason = finish_reason_name(event.finish);
   out.stop_reason = !event.stop_string.empty() ? event.stop_string
                     : event.stop_token >= 0    ? std::to_string(event.stop_token)
                                                : "";
-  out.error = std::move(event.error);
+  out.error.swap(event.error);
   out.usage = event.usage;
   out.timing = event.timing;
-  stream->on_event(out);
-  if (!event.last_of_request) return;
-  const std::lock_guard lock(mutex_);
-  streams_.erase(event.request_id);
+  stream.on_event(out);
 }
 
 // The token that ended an answer (EOS or a stop token) is among its ids and not in its text.

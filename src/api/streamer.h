@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -30,6 +31,9 @@ class Streamer {
   // Any thread. Hands the request to the engine; from then on its events come on the streamer thread.
   Result<uint64_t> submit(CoreRequest request, EventCallback on_event);
 
+  // Before the first submit: what runs on the streamer thread after each group of events.
+  void set_after_events(std::function<void()> after_events) { after_events_ = std::move(after_events); }
+
  private:
   struct Stream {
     EventCallback on_event;
@@ -38,13 +42,18 @@ class Streamer {
   };
 
   void run();
-  void deliver(CoreEvent& event);
+  void find_streams(const std::vector<CoreEvent>& batch);
+  void deliver(Stream& stream, CoreEvent& event);
   std::string text_of(Stream& stream, const CoreEvent& event);
 
   EngineCore& core_;
   const Tokenizer* tokenizer_;
   std::mutex mutex_;  // guards the table; the streams inside belong to the streamer thread once submitted
   std::unordered_map<uint64_t, std::unique_ptr<Stream>> streams_;
+  std::function<void()> after_events_;
+  // Of the group that is being delivered; the streamer thread's own.
+  std::vector<Stream*> batch_streams_;  // [events]
+  Event event_;
   std::thread thread_;
 };
 
