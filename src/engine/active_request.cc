@@ -59,8 +59,8 @@ std::unique_ptr<Sequence> make_sequence(ActiveRequest& request, int32_t index, s
 
 Result<std::unique_ptr<ActiveRequest>> make_active_request(CoreRequest asked, uint64_t id,
                                                            const RequestRules& rules, Clock::time_point now) {
-  WH_TRY(check_lengths(asked.prompt, asked.params, rules.limits.max_model_len, rules.facts.vocab_used));
   WH_TRY(check_sampling(asked.params, rules.facts.vocab_used, rules.tokenizer != nullptr));
+  WH_TRY(check_lengths(asked.prompt, asked.params, rules.limits.max_model_len, rules.facts.vocab_used));
   if (!(asked.timeout_s >= 0 && std::isfinite(asked.timeout_s))) {
     return make_error(Code::kInvalidArgument, "timeout is {} seconds, but must be 0 (none) or more",
                       asked.timeout_s);

@@ -63,6 +63,8 @@ TEST(EngineLoop, RefusesWhatDoesNotFitWithItsNumbers) {
   EXPECT_NE(full.find("limit of 64"), std::string::npos) << full;
   const std::string over = refused(make_request(some_tokens(40, 1), 30));
   EXPECT_NE(over.find("prompt of 40 tokens and max_tokens 30 make 70"), std::string::npos) << over;
+  const std::string negative = refused(make_request(some_tokens(40, 1), -3));
+  EXPECT_NE(negative.find("max_tokens is -3"), std::string::npos) << negative;
   CoreRequest unset = make_request(some_tokens(64, 1), 1);
   unset.params.max_tokens.reset();
   EXPECT_NE(refused(unset).find("at least 1"), std::string::npos);
