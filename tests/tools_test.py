@@ -106,5 +106,25 @@ class Abstract(unittest.TestCase):
         self.assertEqual(run("check_abstract", {"src/model/a.h": text})[0], 0)
 
 
+class Names(unittest.TestCase):
+    STRUCT = "namespace whippet {\nstruct Thing {\n  int x;\n  struct Part {};\n};\n}  // namespace whippet\n"
+
+    def test_names_both_places_of_a_type_that_is_defined_twice(self):
+        code, out = run("check_names", {"src/api/a.h": self.STRUCT, "src/hub/b.cc": "\n" + self.STRUCT})
+        self.assertEqual(code, 1)
+        self.assertIn("src/hub/b.cc:3: whippet::Thing is defined in src/api/a.h:2 too", out)
+        self.assertNotIn("Part", out)
+
+    def test_lets_other_namespaces_and_unnamed_ones_be(self):
+        files = {
+            "src/api/a.h": self.STRUCT,
+            "src/hub/b.cc": self.STRUCT.replace("namespace whippet {", "namespace whippet::hub {"),
+            "src/hub/c.cc": "namespace whippet {\nnamespace {\nenum class Thing : int { kA };\n}\n}\n",
+            "src/cli/d.cc": "namespace whippet {\nstruct Thing;\nvoid f() { struct Thing { int y; }; }\n}\n",
+        }
+        code, out = run("check_names", files)
+        self.assertEqual((code, out), (0, "check_names: 2 types, 0 twice\n"))
+
+
 if __name__ == "__main__":
     unittest.main()

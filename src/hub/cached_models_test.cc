@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct CachedModelsTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   FakeHub hub;
   HubConfig config = hub.config(folder.path());
   const fs::path repo = config.hf_cache / "models--org--tiny";

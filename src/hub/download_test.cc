@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 struct DownloadTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   HubConfig config = test_config(folder.path());
   const std::string content = noise(3 << 20);
   const fs::path target = folder.path() / "blobs" / "file";
@@ -274,7 +274,7 @@ TEST_F(DownloadTest, AnEmptyFileIsAFile) {
 }
 
 TEST(FileLock, ASecondHolderWaitsForTheFirst) {
-  const TestFolder folder;
+  const HubTestFolder folder;
   const HubConfig config = test_config(folder.path());
   const fs::path path = folder.path() / "locks" / "a.lock";
   std::atomic<bool> inside{false}, overlapped{false};
@@ -293,7 +293,7 @@ TEST(FileLock, ASecondHolderWaitsForTheFirst) {
 }
 
 TEST(FileLock, AWaitCanBeCancelled) {
-  const TestFolder folder;
+  const HubTestFolder folder;
   HubConfig config = test_config(folder.path());
   const auto first = FileLock::acquire(folder.path() / "a.lock", "a", config);
   ASSERT_TRUE(first.ok());

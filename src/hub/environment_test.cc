@@ -44,7 +44,7 @@ TEST(Environment, TheCacheFollowsHubCacheThenHomeThenXdg) {
 }
 
 TEST(Environment, TheTokenComesFromTheVariableOrTheLoginFile) {
-  const TestFolder folder;
+  const HubTestFolder folder;
   write_file(folder.path() / "token", "hf_file\n");
   write_file(folder.path() / "elsewhere", " hf_other \n");
   const std::string home = folder.path().string();

@@ -20,13 +20,13 @@ constexpr const char* kRepo = "org/tiny";
 
 }  // namespace
 
-TestFolder::TestFolder() {
+HubTestFolder::HubTestFolder() {
   std::string name = (fs::temp_directory_path() / "whippet_hub_XXXXXX").string();
   WH_CHECK(::mkdtemp(name.data()) != nullptr);
   path_ = name;
 }
 
-TestFolder::~TestFolder() {
+HubTestFolder::~HubTestFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }

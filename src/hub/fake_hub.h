@@ -12,10 +12,10 @@
 
 namespace whippet {
 
-class TestFolder {
+class HubTestFolder {
  public:
-  TestFolder();
-  ~TestFolder();
+  HubTestFolder();
+  ~HubTestFolder();
   const std::filesystem::path& path() const { return path_; }
 
  private:

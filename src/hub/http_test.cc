@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const TestFolder& folder() {
-  static const TestFolder instance;
+const HubTestFolder& folder() {
+  static const HubTestFolder instance;
   return instance;
 }
 

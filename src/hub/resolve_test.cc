@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct ResolveTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   FakeHub hub;
   HubConfig config = hub.config(folder.path());
   const fs::path repo = config.hf_cache / "models--org--tiny";

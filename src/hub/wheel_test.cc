@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct WheelTest : testing::Test {
-  TestFolder folder;
+  HubTestFolder folder;
   HubConfig config = test_config(folder.path());
   const fs::path out = folder.path() / "out";
 

@@ -35,7 +35,7 @@ class GoldenTest : public testing::TestWithParam<fs::path> {
     Result<std::vector<Golden>> goldens = read_goldens(GetParam());
     ASSERT_TRUE(goldens.ok()) << goldens.error().message;
     goldens_ = std::move(*goldens);
-    Result<LoadedModel> loaded = load_for_test(GetParam(), compute);
+    Result<GoldenModel> loaded = load_for_test(GetParam(), compute);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     loaded_ = std::move(*loaded);
     size_t longest = 0;
@@ -55,7 +55,7 @@ class GoldenTest : public testing::TestWithParam<fs::path> {
   const ModelSpec& spec() const { return loaded_.model.spec; }
 
   std::vector<Golden> goldens_;
-  LoadedModel loaded_;
+  GoldenModel loaded_;
   std::unique_ptr<SequenceRunner> runner_;
 };
 

@@ -33,8 +33,8 @@ Result<std::vector<Golden>> read_goldens(const std::filesystem::path& folder) {
   return goldens;
 }
 
-Result<LoadedModel> load_for_test(const std::filesystem::path& path, ComputeType compute) {
-  LoadedModel out;
+Result<GoldenModel> load_for_test(const std::filesystem::path& path, ComputeType compute) {
+  GoldenModel out;
   WH_ASSIGN(const Checkpoint checkpoint, open_checkpoint(path));
   WH_ASSIGN(out.backend, make_backend("cpu", {}));
   WH_ASSIGN(out.model, load_model(checkpoint, *out.backend, compute));

@@ -23,11 +23,11 @@ struct Golden {
 Result<std::vector<Golden>> read_goldens(const std::filesystem::path& folder);
 
 // A model with the backend that it is packed for.
-struct LoadedModel {
+struct GoldenModel {
   std::unique_ptr<Backend> backend;
   Model model;
 };
-Result<LoadedModel> load_for_test(const std::filesystem::path& path, ComputeType compute);
+Result<GoldenModel> load_for_test(const std::filesystem::path& path, ComputeType compute);
 
 // The largest difference, relative to the largest expected value; infinite where sizes differ or a value is
 // NaN.

@@ -17,26 +17,26 @@ namespace {
 
 using testing::HasSubstr;
 
-Result<LoadedModel> load(const EditableCheckpoint& checkpoint, int shards = 1) {
+Result<GoldenModel> load(const EditableCheckpoint& checkpoint, int shards = 1) {
   const TempFolder folder;
   checkpoint.write(folder, shards);
   return load_for_test(folder.path(), ComputeType::kF32);
 }
 
 Error refusal(const EditableCheckpoint& checkpoint) {
-  const Result<LoadedModel> loaded = load(checkpoint);
+  const Result<GoldenModel> loaded = load(checkpoint);
   EXPECT_FALSE(loaded.ok());
   return loaded.ok() ? Error{} : loaded.error();
 }
 
-std::vector<float> logits_of(const LoadedModel& loaded) {
+std::vector<float> logits_of(const GoldenModel& loaded) {
   const std::vector<int32_t> ids = {5, 9, 33, 21, 7};
   SequenceRunner runner(loaded.model, *loaded.backend, 5, DType::kF32);
   return runner.feed(ids);
 }
 
 std::vector<float> logits_of(const EditableCheckpoint& checkpoint, int shards = 1) {
-  const Result<LoadedModel> loaded = load(checkpoint, shards);
+  const Result<GoldenModel> loaded = load(checkpoint, shards);
   EXPECT_TRUE(loaded.ok()) << loaded.error().message;
   return loaded.ok() ? logits_of(*loaded) : std::vector<float>();
 }
@@ -114,7 +114,7 @@ TEST(Loader, WithoutAHeadTheEmbeddingIsTheHead) {
   EditableCheckpoint tied = untied;
   untied.tensors["lm_head.weight"] = untied.tensors["model.embed_tokens.weight"];
   tied.tensors.erase("lm_head.weight");  // although the config still says tie_word_embeddings: false
-  const Result<LoadedModel> loaded = load(tied);
+  const Result<GoldenModel> loaded = load(tied);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_TRUE(loaded->model.spec.tied_embedding);
   EXPECT_EQ(loaded->model.weights.head.out, 0);

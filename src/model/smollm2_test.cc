@@ -70,9 +70,9 @@ class SmolLm2 : public testing::Test {
     for (const Path& path : paths_) longest_ = std::max(longest_, path.prompt.size() + path.ids.size());
   }
 
-  void load(ComputeType compute, DType kv_type, LoadedModel& loaded,
+  void load(ComputeType compute, DType kv_type, GoldenModel& loaded,
             std::unique_ptr<SequenceRunner>& runner) {
-    Result<LoadedModel> result = load_for_test(cached_model(), compute);
+    Result<GoldenModel> result = load_for_test(cached_model(), compute);
     ASSERT_TRUE(result.ok()) << result.error().message;
     loaded = std::move(*result);
     runner = std::make_unique<SequenceRunner>(loaded.model, *loaded.backend, static_cast<int32_t>(longest_),
@@ -98,7 +98,7 @@ class SmolLm2 : public testing::Test {
 };
 
 TEST_F(SmolLm2, Fp32FollowsEveryPathTokenForToken) {
-  LoadedModel loaded;
+  GoldenModel loaded;
   std::unique_ptr<SequenceRunner> runner;
   ASSERT_NO_FATAL_FAILURE(load(ComputeType::kF32, DType::kF32, loaded, runner));
   double worst = 0;
@@ -119,8 +119,8 @@ TEST_F(SmolLm2, Fp32FollowsEveryPathTokenForToken) {
 }
 
 TEST_F(SmolLm2, TheFastPathStaysCloseToFp32) {
-  LoadedModel exact;
-  LoadedModel fast;
+  GoldenModel exact;
+  GoldenModel fast;
   std::unique_ptr<SequenceRunner> exact_runner;
   std::unique_ptr<SequenceRunner> fast_runner;
   ASSERT_NO_FATAL_FAILURE(load(ComputeType::kF32, DType::kF32, exact, exact_runner));
