@@ -34,6 +34,8 @@ struct EngineConfig {
   std::string overlap = "auto";
   std::string generation_config = "auto";
   std::string chat_template;
+  std::string prompt_template = "default";
+  std::string prompt_template_dir;
   uint64_t seed = 0;
   int32_t threads = 0;
   std::string isa;
@@ -67,6 +69,10 @@ struct EngineConfig {
           "auto | none | DIR: default sampling from the checkpoint");
     visit("chat_template", c.chat_template,
           "a Jinja file, or the template itself, instead of the checkpoint's");
+    visit("prompt_template", c.prompt_template,
+          "how chats become prompts: default, minimal (no default system message), or one of the folder");
+    visit("prompt_template_dir", c.prompt_template_dir,
+          "a folder of named prompt templates: NAME.txt (a system message), NAME.jinja, NAME.json");
     visit("seed", c.seed, "seed of requests that bring none; 0: different every time");
     visit("threads", c.threads,
           "worker threads of the CPU backend; 0: the physical cores this process may use");

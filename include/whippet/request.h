@@ -61,6 +61,7 @@ struct Request {
   std::vector<Message> messages;        // rendered by the chat template
   std::string messages_json;            // the same as JSON, for tools and whatever else a template reads
   std::string template_variables_json;  // an object: "tools", "enable_thinking", ...
+  std::string prompt_template;          // a named one, of `messages`; empty: the config's
   SamplingParams params;
   int32_t priority = 0;            // lower runs first
   double timeout_s = 0;            // from submission, queueing included; 0: none

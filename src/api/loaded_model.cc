@@ -87,7 +87,9 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   WH_ASSIGN(ModelSpec spec, read_spec(checkpoint));
   WH_ASSIGN(loaded.files, read_model_files(source.path, &checkpoint,
                                            {.generation_config = config.generation_config,
-                                            .chat_template = config.chat_template}));
+                                            .chat_template = config.chat_template,
+                                            .prompt_template = config.prompt_template,
+                                            .prompt_template_dir = config.prompt_template_dir}));
   loaded.info = describe_model(source, checkpoint, spec, loaded.files);
   log_info("model {}: {}, {:.0f} M parameters, {}", source.name, spec.architecture,
            static_cast<double>(spec.num_parameters()) / 1e6, format_bytes(stored_bytes(checkpoint)));

@@ -159,6 +159,11 @@ Result<ModelFiles> read_model_files(const fs::path& path, const Checkpoint* chec
     WH_ASSIGN(templates, read_template_files(path, sources.tokenizer_config));
   }
   files.templates = compile_templates(std::move(templates));
+  if (!options.prompt_template_dir.empty()) {
+    WH_ASSIGN(files.prompts, PromptTemplates::from_folder(options.prompt_template_dir));
+  }
+  WH_TRY(files.prompts.find(options.prompt_template));
+  files.default_prompt = options.prompt_template;
   WH_ASSIGN(files.generation, read_generation_defaults(sources.folder, options.generation_config));
   for (const std::string& warning : files.generation.warnings) log_warning("{}", warning);
   read_spellings(sources, files);

@@ -13,6 +13,7 @@
 #include "api/template_files.h"
 #include "base/error.h"
 #include "model/checkpoint.h"
+#include "text/prompt_template.h"
 #include "text/tokenizer.h"
 
 namespace whippet {
@@ -21,6 +22,8 @@ struct ModelFiles {
   std::optional<Tokenizer> tokenizer;  // none: token ids go in and out, text does not
   std::string tokenizer_problem;       // why there is none
   ChatTemplates templates;
+  PromptTemplates prompts;
+  std::string default_prompt;              // of `prompts`, where a chat names none; empty: "default"
   nlohmann::ordered_json token_spellings;  // "bos_token", "eos_token", ... of the template's variables
   GenerationDefaults generation;
   std::vector<int32_t> eos_ids;  // the union of all that the checkpoint names, ascending
@@ -29,7 +32,9 @@ struct ModelFiles {
 
 struct ModelFilesOptions {
   std::string generation_config = "auto";  // EngineConfig's
-  std::string chat_template = "";          // EngineConfig's
+  std::string chat_template = "";          // EngineConfig's, and so are the next
+  std::string prompt_template = "";
+  std::string prompt_template_dir = "";
 };
 
 // `path` is a folder or a .gguf file. `checkpoint` is the opened one where the caller has it; without it a

@@ -47,14 +47,19 @@ Status check_messages(const TemplateVariables& variables) {
 
 }  // namespace
 
-Result<MarkedText> render_chat(const ModelFiles& files, const TemplateVariables& variables) {
+Result<MarkedText> render_chat(const ModelFiles& files, const TemplateVariables& variables,
+                               std::string_view prompt_template) {
   WH_TRY(check_messages(variables));
   TemplateVariables all = files.token_spellings;
-  all["add_generation_prompt"] = true;
+  const auto goes_on = variables.find("continue_final_message");
+  all["add_generation_prompt"] = goes_on == variables.end() || *goes_on != true;
   for (const auto& [name, value] : variables.items()) all[name] = value;
   const bool has_tools = all.contains("tools") && !all["tools"].empty();
+  WH_ASSIGN(const PromptTemplate* prompt,
+            files.prompts.find(prompt_template.empty() ? files.default_prompt : prompt_template));
+  if (prompt->chat) return render_prompt(*prompt, *prompt->chat, all);  // a model without a template will do
   WH_ASSIGN(const ChatTemplate* chat, files.templates.choose(has_tools));
-  return chat->render(all);
+  return render_prompt(*prompt, *chat, all);
 }
 
 Result<Prompt> make_prompt(const ModelFiles& files, const Request& request) {
@@ -77,7 +82,7 @@ Result<Prompt> make_prompt(const ModelFiles& files, const Request& request) {
   }
   prompt.is_chat = true;
   WH_ASSIGN(const TemplateVariables variables, variables_of(request));
-  WH_ASSIGN(MarkedText rendered, render_chat(files, variables));
+  WH_ASSIGN(MarkedText rendered, render_chat(files, variables, request.prompt_template));
   prompt.ids = tokenizer->encode(rendered);
   prompt.text = std::move(rendered.text);
   return prompt;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/model_files.h"
@@ -23,7 +24,10 @@ struct Prompt {
 Result<Prompt> make_prompt(const ModelFiles& files, const Request& request);
 
 // The chat as the template renders it. variables: "messages" (an array of objects), "tools",
-// "add_generation_prompt", and whatever else the template reads.
-Result<MarkedText> render_chat(const ModelFiles& files, const TemplateVariables& variables);
+// "add_generation_prompt" (true where it is not there and no final message is continued),
+// "continue_final_message", and whatever else the template reads. prompt_template: a named one; empty: the
+// files' default one.
+Result<MarkedText> render_chat(const ModelFiles& files, const TemplateVariables& variables,
+                               std::string_view prompt_template = "");
 
 }  // namespace whippet

@@ -38,6 +38,21 @@ TEST(MakePrompt, TextWithoutATokenizerIsAnError) {
   EXPECT_THAT(make_prompt(files, request).error().message, HasSubstr("token ids only (no files)"));
 }
 
+TEST(RenderChat, NamedTemplatesAndTheDefaultOne) {
+  ModelFiles files = with_template(
+      "{% if messages[0].role != 'system' %}sys {% endif %}{% for m in messages %}"
+      "{{ m.content }} {% endfor %}{% if add_generation_prompt %}True{% endif %}");
+  TemplateVariables chat = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+  EXPECT_EQ(render_chat(files, chat)->text, "sys Hi True");
+  EXPECT_EQ(render_chat(files, chat, "minimal")->text, "Hi True");
+  files.default_prompt = "minimal";
+  EXPECT_EQ(render_chat(files, chat)->text, "Hi True");
+  EXPECT_EQ(render_chat(files, chat, "default")->text, "sys Hi True");
+  EXPECT_THAT(render_chat(files, chat, "code").error().message, HasSubstr("there are default, minimal"));
+  chat["continue_final_message"] = true;
+  EXPECT_EQ(render_chat(files, chat)->text, "Hi");
+}
+
 TEST(RenderChat, GivesTheTemplateItsTokensAndDefaults) {
   const ModelFiles files =
       with_template("{{ bos_token }}{{ messages[0].content }}{{ add_generation_prompt }}");
