@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -65,12 +66,17 @@ class Engine {
   std::string metrics() const;          // Prometheus text
   std::string model_info_json() const;  // family, sizes, dtypes, default sampling, memory
   int32_t max_model_len() const;
+  int32_t vocab_size() const;  // ids of prompts are below it
   // The sampling that the checkpoint asks for (generation_config.json), or the defaults.
   SamplingParams default_sampling_params() const;
+  // max_tokens of a chat that says none, as the checkpoint asks for it; nullopt: the rest of the context.
+  std::optional<int32_t> default_chat_tokens() const;
 
   std::vector<int32_t> encode(const std::string& text, bool parse_special = true,
                               bool add_special_tokens = false) const;
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens = true) const;
+  // The bytes of one token, maybe a part of a character; empty outside the vocabulary.
+  std::string token_bytes(int32_t id) const;
   // The prompt of a chat as the template renders it, and its ids.
   std::pair<std::string, std::vector<int32_t>> render(const Request& chat) const;
 

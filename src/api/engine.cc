@@ -1,5 +1,6 @@
 // The public Engine over EngineCore: checks, prompts, default token limits, and the streamer.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "api/engine_impl.h"
@@ -100,6 +101,18 @@ std::string Engine::model_info_json() const { return dump_json(impl_->model.info
 int32_t Engine::max_model_len() const { return impl_->model.config.max_model_len; }
 SamplingParams Engine::default_sampling_params() const { return impl_->model.files.generation.params; }
 
+std::optional<int32_t> Engine::default_chat_tokens() const {
+  return impl_->model.files.generation.max_new_tokens;
+}
+
+int32_t Engine::vocab_size() const {
+  const LoadedModel& model = impl_->model;
+  const auto sizes = model.info.find("sizes");
+  const int32_t weights =
+      sizes == model.info.end() ? std::numeric_limits<int32_t>::max() : sizes->value("vocab_size", 0);
+  return model.files.tokenizer ? std::min(model.files.tokenizer->vocab_size(), weights) : weights;
+}
+
 std::vector<int32_t> Engine::encode(const std::string& text, bool parse_special,
                                     bool add_special_tokens) const {
   const Tokenizer* tokenizer = value_or_raise(require_tokenizer(impl_->model.files));
@@ -108,6 +121,11 @@ std::vector<int32_t> Engine::encode(const std::string& text, bool parse_special,
 
 std::string Engine::decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const {
   return value_or_raise(require_tokenizer(impl_->model.files))->decode(ids, skip_special_tokens);
+}
+
+std::string Engine::token_bytes(int32_t id) const {
+  const std::optional<Tokenizer>& tokenizer = impl_->model.files.tokenizer;
+  return tokenizer ? std::string(tokenizer->token_bytes(id)) : "";
 }
 
 std::pair<std::string, std::vector<int32_t>> Engine::render(const Request& chat) const {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/fields.h"
+#include "engine/sampling_check.h"
 
 namespace whippet {
 namespace {
@@ -143,6 +144,10 @@ Status set_sampling_field(SamplingParams& params, std::string_view name, const j
     if (status.ok()) field = std::move(parsed);
   });
   return status;
+}
+
+Status check_sampling_fields(const SamplingParams& params, int32_t vocab_size) {
+  return check_sampling(params, vocab_size, true);
 }
 
 ordered_json sampling_to_json(const SamplingParams& params) {

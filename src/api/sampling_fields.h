@@ -1,6 +1,6 @@
 // The fields of SamplingParams by name, and reading them from JSON. One line a field: the flags of the
 // command line, the keys of JSON lines and generation_config.json all go through here. Ranges are the
-// engine's to check.
+// engine's to check: check_sampling_fields asks it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -45,6 +45,8 @@ std::vector<std::string> sampling_field_names();
 // Sets one field; null leaves it as it is. Errors name the field, what was expected and what was found.
 Status set_sampling_field(SamplingParams& params, std::string_view name, const nlohmann::json& value);
 bool is_sampling_field(std::string_view name);
+// Whether the engine takes these values. kInvalidArgument begins with the field's name.
+Status check_sampling_fields(const SamplingParams& params, int32_t vocab_size);
 
 // Every field, unset ones as null.
 nlohmann::ordered_json sampling_to_json(const SamplingParams& params);
