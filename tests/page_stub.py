@@ -7,6 +7,7 @@ see answer_of().
 import http.server
 import json
 import pathlib
+import socket
 import sys
 import threading
 import time
@@ -69,6 +70,7 @@ class State:
     def __init__(self, key=None):
         self.key = key
         self.delay = 0.004       # seconds between two pieces
+        self.down = False        # every connection is cut without an answer
         self.gate = None         # an Event that a "slow" answer waits for after its first piece
         self.bodies = []         # of chat requests
         self.cancelled = threading.Event()
@@ -122,6 +124,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def cut(self):
+        if self.server.state.down:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+        return self.server.state.down
+
     def refused(self):
         state = self.server.state
         if state.key and self.headers.get("Authorization") != f"Bearer {state.key}":
@@ -130,6 +138,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return False
 
     def do_GET(self):
+        if self.cut():
+            return
         path = self.path.split("?")[0]
         file = WEB / (path.lstrip("/") or "index.html")
         if file.parent == WEB and file.is_file():
@@ -149,7 +159,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.refused():
+        if self.cut() or self.refused():
             return
         state = self.server.state
         state.bodies.append(body)

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/config_layers.h"
+#include "cli/config_layers.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "whippet/config.h"

@@ -1,4 +1,4 @@
-#include "api/config_layers.h"
+#include "cli/config_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
