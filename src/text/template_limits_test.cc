@@ -56,7 +56,7 @@ TEST(TemplateLimits, DeepSourceIsAnError) {
   }
 }
 
-TEST(TemplateLimits, LongChainsAreNoDepth) {
+TEST(TemplateLimits, AChainOfManyLinksIsNoDepth) {
   EXPECT_EQ(render("{{ 0" + repeat(" + 1", 20'000) + " }}")->text, "20000");
   EXPECT_EQ(render("{{ ''" + repeat(" ~ 1", 5'000) + " }}")->text, repeat("1", 5'000));
   EXPECT_EQ(render("{{ 1" + repeat(" and 1", 20'000) + " }}{{ 0" + repeat(" or 0", 10'000) + " }}")->text,
