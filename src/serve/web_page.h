@@ -12,7 +12,8 @@ struct WebFile {
   std::string_view etag;          // with its quotation marks; changes with the bytes
 };
 
-// The file of a path of a URL, without its query: "/" is index.html, "/app.js" is app.js. nullopt: no such file.
+// The file of a path of a URL, without its query: "/" is index.html, "/app.js" is app.js. nullopt: no such
+// file.
 std::optional<WebFile> web_file(std::string_view path);
 
 }  // namespace whippet::serve
