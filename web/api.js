@@ -2,6 +2,7 @@
 
 import {t} from "./i18n.js";
 
+const kPatience = 10_000;  // ms for an answer that is no stream
 const kKey = "whippet.key";
 
 let key = "";
@@ -63,7 +64,7 @@ async function call(path, options = {}) {
 }
 
 export async function getJson(path) {
-  const response = await call(path);
+  const response = await call(path, {signal: AbortSignal.timeout(kPatience)});
   try {
     return await response.json();
   } catch {

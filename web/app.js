@@ -86,11 +86,7 @@ const chat = new Chat({
   toast, askForKey,
   model: () => chosenModel()?.id ?? "",
   onList: () => { sidebar.show(); showTitle(); },
-  onOpen: (conversation) => {
-    settings.show(conversation);
-    // While the chat itself is being made there is no list to mark yet.
-    queueMicrotask(() => { sidebar.show(); showTitle(); });
-  },
+  onOpen: (conversation) => { settings.show(conversation); sidebar.show(); showTitle(); },
 });
 const dashboard = new Dashboard(feed);
 
@@ -275,8 +271,7 @@ for (const node of document.querySelectorAll("[data-icon]")) node.prepend(icon(n
 connect();
 makeChoices("theme", applyTheme);
 makeChoices("language", applyLanguage);
-const last = preferences().open;
-if (last && loadConversation(last)) chat.open(loadConversation(last));
+chat.open(loadConversation(preferences().open) ?? chat.conversation);
 showView();
 findModels();
 feed.start();

@@ -62,7 +62,7 @@ export class Chat {
     this.scroller = $("scroller");
     this.scroller.addEventListener("scroll", () => this.scrolled(), {passive: true});
     $("to-end").addEventListener("click", () => this.toEnd());
-    this.open(newConversation());
+    this.conversation = newConversation();
   }
 
   get job() { return this.jobs.get(this.conversation.id); }

@@ -40,7 +40,7 @@ class Chart {
   constructor(options) {
     this.options = options;
     this.values = new Map();  // series key -> where its value is written
-    const canvas = el("canvas", {role: "img"});
+    const canvas = el("canvas", {role: "img", "aria-label": t(options.words)});
     this.note = el("p", {class: "fine"});
     const legend = el("p", {class: "legend"}, ...options.series.map((series, i) => {
       const value = el("b");

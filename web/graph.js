@@ -1,6 +1,6 @@
 // Draws the curves of the dashboard on a canvas. Time runs to the right; the newest sample is at the right edge.
 
-export const kWindow = 180;  // seconds shown
+const kWindows = [60, 180];  // seconds shown: the first that holds what there is, else the last
 const kPad = {left: 46, right: 10, top: 10, bottom: 20};  // pixels
 
 // A round number at or above the largest value, and the lines between: {top, lines}.
@@ -39,8 +39,8 @@ export class Graph {
 
   get width() { return this.canvas.clientWidth - kPad.left - kPad.right; }
   get height() { return this.canvas.clientHeight - kPad.top - kPad.bottom; }
-  timeAt(x) { return this.end - (1 - (x - kPad.left) / this.width) * kWindow * 1000; }
-  x(time) { return kPad.left + (1 - (this.end - time) / (kWindow * 1000)) * this.width; }
+  timeAt(x) { return this.end - (1 - (x - kPad.left) / this.width) * this.window * 1000; }
+  x(time) { return kPad.left + (1 - (this.end - time) / (this.window * 1000)) * this.width; }
   y(value) { return kPad.top + (1 - Math.min(value / this.top, 1)) * this.height; }
 
   // Stacked, a series stands on those before it and is not drawn where it adds nothing.
@@ -62,7 +62,9 @@ export class Graph {
     const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, {width, height});
     this.end = samples.at(-1)?.time ?? 0;
-    this.samples = samples.filter(({time}) => time >= this.end - kWindow * 1000);
+    const age = (this.end - (samples[0]?.time ?? 0)) / 1000;
+    this.window = kWindows.find((seconds) => age < seconds) ?? kWindows.at(-1);
+    this.samples = samples.filter(({time}) => time >= this.end - this.window * 1000);
     this.scale = niceScale(options.top ?? Math.max(0, ...this.samples.map((s) => this.total(s))));
     this.top = this.scale.top;
     this.style = getComputedStyle(canvas);
@@ -104,8 +106,8 @@ export class Graph {
     pen.textBaseline = "alphabetic";
     const bottom = this.canvas.clientHeight - 5;
     pen.fillText(options.now(), kPad.left + this.width, bottom);
-    for (let minutes = kWindow / 60; minutes >= 1; --minutes) {
-      const x = kPad.left + (1 - (minutes * 60) / kWindow) * this.width;
+    for (let minutes = this.window / 60; minutes >= 1; --minutes) {
+      const x = kPad.left + (1 - (minutes * 60) / this.window) * this.width;
       pen.textAlign = x === kPad.left ? "left" : "center";
       pen.fillText(options.ago(minutes), x, bottom);
     }
@@ -117,7 +119,7 @@ export class Graph {
     pen.lineWidth = 1.75;
     pen.lineJoin = pen.lineCap = "round";
     if (kind === "bar") {
-      const wide = Math.max(1, (this.width / kWindow) * 0.7);
+      const wide = Math.max(1, (this.width / this.window) * 0.7);
       values.forEach((value, i) => {
         if (value === null || value === below[i]) return;
         const [y, base] = [this.y(value), this.y(below[i])];

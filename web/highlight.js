@@ -35,21 +35,24 @@ function patternOf(language) {
   return kSlashes;
 }
 
-// The code as an array of nodes and strings.
+// The code as one fragment.
 export function highlight(text, language) {
+  const out = document.createDocumentFragment();
   const tokens = patternOf(language.toLowerCase());
-  if (!tokens || text.length > kLongest) return [text];
+  if (!tokens || text.length > kLongest) {
+    out.append(text);
+    return out;
+  }
   const sql = language.toLowerCase() === "sql";
-  const out = [];
   let at = 0;
   for (const match of text.matchAll(tokens)) {
     const [whole, comment, string, number, word] = match;
     const known = word && (sql ? kSqlWords.has(word.toLowerCase()) : kWords.has(word));
     const kind = comment ? "comment" : string ? "string" : number ? "number" : known ? "keyword" : null;
     if (!kind) continue;
-    out.push(text.slice(at, match.index), el("span", {class: kind}, whole));
+    out.append(text.slice(at, match.index), el("span", {class: kind}, whole));
     at = match.index + whole.length;
   }
-  out.push(text.slice(at));
+  out.append(text.slice(at));
   return out;
 }

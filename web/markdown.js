@@ -119,7 +119,7 @@ function renderHeading(line) {
   let end = text.length;
   while (text[end - 1] === "#") --end;
   // The page's own headings are h1 and h2.
-  return inlineElement(`h${Math.min(6, level + 2)}`, end === 0 || text[end - 1] === " " ? text.slice(0, end) : text);
+  return inlineElement(`h${Math.min(6, level + 2)}`, end === 0 || text[end - 1] === " " ? text.slice(0, end).trim() : text);
 }
 
 function renderTable(lines) {
@@ -128,8 +128,9 @@ function renderTable(lines) {
     const found = cells(line);
     return el("tr", {}, ...align.map((side, i) => inlineElement(tag, found[i] ?? "", {class: `to-${side}`})));
   };
-  const body = lines.slice(2).map((line) => row(line, "td"));
-  const table = el("table", {}, el("thead", {}, row(lines[0], "th")), el("tbody", {}, ...body));
+  const body = el("tbody");
+  for (const line of lines.slice(2)) body.append(row(line, "td"));
+  const table = el("table", {}, el("thead", {}, row(lines[0], "th")), body);
   return el("div", {class: "table", tabindex: "0"}, table);
 }
 
@@ -172,7 +173,7 @@ export class CodeBlock {
   }
   // Colours come with the end of the block: a half one would flicker.
   update(text, closed) {
-    if (closed) this.code.replaceChildren(...highlight(text, this.language));
+    if (closed) this.code.replaceChildren(highlight(text, this.language));
     else this.code.textContent = text;
   }
 }

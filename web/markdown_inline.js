@@ -9,7 +9,7 @@ const kMaxUrl = 2000;
 const kEscapable = /[!-/:-@[-`{-~]/;
 const kSpace = /\s/;
 const kWord = /[\p{L}\p{N}_]/u;
-const kAddress = /https?:\/\/[^\s<>"'`，。、；：！？（）「」『』【】《》]+/iy;
+const kAddress = /https?:\/\/[^\s<>"'`，。、；：！？（）「」『』【】《》]{1,2000}/iy;
 const kLineBreak = /<br\s{0,4}\/?>/iy;
 
 // The address if it is one of the web, else null. Nothing else becomes a link.

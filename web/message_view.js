@@ -6,7 +6,7 @@ import {MarkdownView} from "./markdown.js";
 
 function statsLine(stats) {
   const parts = [];
-  if (stats.tokens) parts.push(t("tokens", {n: (stats.exact ? "" : "≈ ") + formatCount(stats.tokens)}));
+  if (stats.tokens) parts.push(t(stats.tokens === 1 ? "token" : "tokens", {n: (stats.exact ? "" : "≈ ") + formatCount(stats.tokens)}));
   if (stats.rate) parts.push(t("perSecond", {n: formatRate(stats.rate)}));
   if (stats.ttft) parts.push(t("firstAfter", {time: formatSeconds(stats.ttft)}));
   if (stats.cached) parts.push(t("cached", {n: formatCount(stats.cached), of: formatCount(stats.prompt)}));
