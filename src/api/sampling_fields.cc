@@ -1,6 +1,5 @@
 #include "api/sampling_fields.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -128,21 +127,26 @@ std::vector<std::string> sampling_field_names() {
 }
 
 bool is_sampling_field(std::string_view name) {
-  const auto names = sampling_field_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
+  bool known = false;
+  const SamplingParams params;
+  sampling_fields(params, [&](const char* field, const auto&, const char*) { known |= name == field; });
+  return known;
 }
 
 Status set_sampling_field(SamplingParams& params, std::string_view name, const json& value) {
-  Status status = make_error(Code::kInvalidArgument, "unknown field {}{}", name,
-                             did_you_mean(name, sampling_field_names()));
+  Status status;
+  bool known = false;
   sampling_fields(params, [&](const char* field_name, auto& field, const char*) {
     if (name != field_name) return;
-    status = {};
+    known = true;
     if (value.is_null()) return;
     auto parsed = field;
     status = read(name, value, parsed);
     if (status.ok()) field = std::move(parsed);
   });
+  if (!known)
+    return make_error(Code::kInvalidArgument, "unknown field {}{}", name,
+                      did_you_mean(name, sampling_field_names()));
   return status;
 }
 
