@@ -1,0 +1,78 @@
+// What an Exchange is made of: what was asked, and the answers as they grow. Internal to openai: the readers
+// of both routes fill it, exchange.cc follows the events, answer_text.cc writes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "openai/logprob_text.h"
+#include "openai/request_fields.h"
+
+namespace whippet::openai {
+
+// One prompt, that is one Request.
+struct AskedPrompt {
+  int32_t num_tokens = 0;
+  std::vector<int32_t> ids = {};  // where the answer shows them
+  std::string echo = {};          // what stands before its answers; empty: nothing
+  std::vector<TokenLogprob> logprobs = {};
+  std::optional<int32_t> cached_tokens = {};
+};
+
+// One choice.
+struct Answer {
+  bool started = false;
+  int32_t tokens = 0;
+  // Of a whole answer; in a stream empty again after each chunk.
+  std::string text = {};
+  std::string chat_logprobs = {};
+  CompletionLogprobs logprobs = {};
+  std::vector<int32_t> ids = {};
+  std::string finish_reason = {};
+  std::string stop_reason = {};  // as JSON
+};
+
+struct Exchange::Impl {
+  Impl(const Context& context, Route route, std::string id, RequestFields fields);
+
+  // Adds a request, its prompt and params checked and complete.
+  void add_prompt(std::vector<int32_t> prompt, std::string echo, SamplingParams params);
+  void follow(size_t request, const Event& event);
+  // Of a request that ended without an answer.
+  std::optional<ApiError> failure_of(const Event& event) const;
+
+  // What is in every chunk or body up to its choices; "{" is its first byte.
+  std::string opening(std::string_view object) const;
+  void append_usage(std::string& out) const;
+  void append_role_chunk(size_t choice, std::string& out) const;
+  void append_chunk(size_t choice, std::string& out) const;
+  void append_whole(std::string& out) const;
+  // From "logprobs" to the choice's closing brace.
+  void append_choice_end(size_t choice, std::string& out) const;
+  void append_ids_and_prompt(size_t choice, std::string& out) const;
+
+  Usage usage() const;
+  bool is_chat() const { return route == kChat; }
+  size_t answers_each() const { return static_cast<size_t>(fields.params.n); }
+  const AskedPrompt& prompt_of(size_t choice) const { return prompts[choice / answers_each()]; }
+
+  const Context& context;
+  const Route route;
+  const std::string id;
+  const RequestFields fields;
+  const int64_t created;  // seconds since 1970
+  const TokenNames names;
+  bool prompt_only = false;   // max_tokens 0: one token is drawn and dropped
+  bool has_logprobs = false;  // the answers have them
+  std::vector<Request> requests;
+  std::vector<AskedPrompt> prompts;
+  std::vector<Answer> answers;  // [prompts, n]
+  std::optional<ApiError> failure;
+  size_t ended = 0;           // requests
+  std::string chunk_opening;  // "data: {...,"choices":["
+};
+
+}  // namespace whippet::openai
