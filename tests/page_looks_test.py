@@ -6,7 +6,6 @@ Usage: page_looks_test.py BUILD_FOLDER BINARY [unittest's arguments]
 
 import pathlib
 import re
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,7 +13,7 @@ import unittest
 import urllib.request
 
 import page_stub
-from page_testing import PageCase, main
+from page_testing import PageCase, free_port, main
 
 WEB = page_stub.WEB
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
@@ -189,12 +188,6 @@ class Policy(PageCase):
             self.assertNotRegex(text, r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.name)
             for address in re.findall(r"""["'(]((?:https?:)?//[^"'\s)]+)""", text):
                 self.assertEqual(address, "http://www.w3.org/2000/svg", path.name)
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 class RealServer(PageCase):

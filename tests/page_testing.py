@@ -3,27 +3,34 @@ never happen (a script error, a breach of the content security policy, a request
 
 import pathlib
 import shutil
+import socket
 import sys
 import threading
 import time
 import unittest
 
 import page_stub
+import python_packages
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def find_playwright(build):
-    """Playwright of this Python, or of build/venv (scripts/test makes it from tests/requirements.txt)."""
-    for site in sorted((pathlib.Path(build) / "venv" / "lib").glob("python3*/site-packages")):
-        sys.path.append(str(site))
+    """What starts Playwright, or why there is none."""
+    python_packages.use(build)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
-        return None, f"no Playwright for {sys.executable} ({error}): pip install -r tests/requirements.txt"
+        return None, f"no Playwright ({error}): tests/python_packages.py {build}"
     if not CHROMIUM:
         return None, "no chromium: apt-get install chromium"
     return sync_playwright, None
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
 
 
 class PageCase(unittest.TestCase):
