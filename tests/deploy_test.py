@@ -19,6 +19,7 @@ import urllib.request
 
 import python_packages
 from page_testing import free_port
+from serving import default_model
 
 BUILD, BINARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -176,8 +177,7 @@ class ReadOnly(unittest.TestCase):
             self.skipTest(f"{BINARY} has no command serve")
         if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
             self.skipTest("only root may make a file system of its own")
-        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "whippet"
-        model = next(iter(cache.rglob("SmolLM2-135M-Instruct.Q4_1.gguf")), None)
+        model = default_model()
         if model is None:
             self.skipTest("the default model is not in the cache: whippet pull smollm2")
         with tempfile.TemporaryDirectory() as folder:

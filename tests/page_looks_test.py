@@ -6,14 +6,12 @@ Usage: page_looks_test.py BUILD_FOLDER BINARY [unittest's arguments]
 
 import pathlib
 import re
-import subprocess
-import tempfile
-import time
 import unittest
 import urllib.request
 
 import page_stub
 from page_testing import PageCase, free_port, main
+from serving import serve
 
 WEB = page_stub.WEB
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
@@ -196,29 +194,9 @@ class RealServer(PageCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        usage = subprocess.run([cls.binary, "serve", "--help"], capture_output=True, text=True)
-        if usage.returncode != 0 or "--port" not in usage.stdout:
-            raise unittest.SkipTest(f"{cls.binary} has no command serve")
-        port = free_port()
-        cls.log = tempfile.TemporaryFile("w+")
-        server = subprocess.Popen([cls.binary, "serve", "--port", str(port), "--no-pull"], stdout=cls.log, stderr=cls.log)
-        cls.addClassCleanup(cls.log.close)
-        cls.addClassCleanup(server.wait)
-        cls.addClassCleanup(server.terminate)
-        cls.address = f"http://127.0.0.1:{port}/"
-        if not cls.ready(server):
-            cls.log.seek(0)
-            raise unittest.SkipTest(f"whippet serve does not come up here: {cls.log.read()[-300:]}")
-
-    @classmethod
-    def ready(cls, server):
-        end = time.monotonic() + 60
-        while time.monotonic() < end and server.poll() is None:
-            try:
-                return urllib.request.urlopen(cls.address + "health").status == 200
-            except OSError:
-                time.sleep(0.1)
-        return False
+        cls.address, why_not = serve(cls, cls.binary, free_port())
+        if not cls.address:
+            raise unittest.SkipTest(why_not)
 
     def setUp(self):
         super().setUp()
