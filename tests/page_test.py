@@ -105,6 +105,12 @@ class Chat(PageCase):
         self.page.wait_for_selector(".stats")
         self.assertEqual(self.state.bodies[0]["messages"][0]["content"], "a\nb")
 
+    def test_whoever_begins_to_type_writes_a_message(self):
+        self.open()
+        self.page.evaluate("document.activeElement.blur()")
+        self.page.keyboard.type("hello")
+        self.assertEqual(self.page.input_value("#prompt"), "hello")
+
     def test_settings_are_sent_and_kept(self):
         self.open()
         self.page.click("#open-settings")
@@ -181,6 +187,8 @@ class Conversations(PageCase):
         self.page.reload()
         self.assertEqual(self.texts(), ["slow", "one two"])
         self.assertTrue(self.state.cancelled.wait(10))
+        self.assertIn("Interrupted", self.page.inner_text(".assistant .why"))
+        self.assertTrue(self.page.is_visible("text=Go on"))
 
     def test_a_store_that_holds_rubbish_or_is_full_stops_nothing(self):
         self.open()

@@ -261,7 +261,13 @@ function connect() {
   $("model").addEventListener("change", () => { setPreference("model", $("model").value); showModel(); });
   addEventListener("hashchange", showView);
   addEventListener("pagehide", () => chat.keep());
-  addEventListener("keydown", (event) => event.key === "Escape" && !$("key-dialog").open && onEscape());
+  addEventListener("keydown", (event) => {
+    if ($("key-dialog").open) return;
+    if (event.key === "Escape") onEscape();
+    // Whoever just begins to type means the message box.
+    const types = event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (types && document.activeElement === document.body && $("dashboard").hidden) $("prompt").focus();
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dashboard.draw());
   narrow.addEventListener("change", closeDrawers);
   watchConversations((id) => { if (id) chat.reload(loadConversation(id)); sidebar.show(); });

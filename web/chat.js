@@ -212,6 +212,8 @@ export class Chat {
     } catch (error) {
       message.stats = job.stats(null);
       if (error.name === "AbortError") message.reason = "stopped";
+      // The network failed on the way, or the page is being left.
+      else if (error instanceof TypeError && job.pieces) message.reason = "interrupted";
       else message.error = explain(error);
     } finally {
       clearInterval(saving);
@@ -265,6 +267,8 @@ export class Chat {
 
   // A conversation without messages is not worth an entry.
   keep() {
-    if (this.conversation.messages.length) saveConversation(this.conversation);
+    for (const conversation of [this.conversation, ...[...this.jobs.values()].map((job) => job.conversation)]) {
+      if (conversation.messages.length) saveConversation(conversation);
+    }
   }
 }

@@ -17,8 +17,7 @@ function trouble(message) {
   if (message.error) return message.error;
   if (message.reason === "stopped") return t("stopped");
   if (message.reason === "length") return t("cutOff");
-  if (message.reason && message.reason !== "stop") return t("interrupted");
-  return "";
+  return message.reason === "stop" ? "" : t("interrupted");
 }
 
 export class MessageView {
@@ -27,7 +26,7 @@ export class MessageView {
     this.message = message;
     this.actions = actions;
     this.isUser = message.role === "user";
-    this.body = el("div", {class: this.isUser ? "body" : "body markdown"});
+    this.body = el("div", {class: this.isUser ? "body" : "body markdown", dir: "auto"});
     this.foot = el("div", {class: "foot"});
     const name = el("h2", {class: "unseen"}, t(this.isUser ? "you" : "answer"));
     this.node = el("article", {class: `message ${message.role}`}, name, this.body, this.foot);
