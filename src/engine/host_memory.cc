@@ -1,5 +1,6 @@
 // What /proc and the cgroups say of memory. Sources: proc(5); the kernel's cgroup-v1 and cgroup-v2 documents.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -68,8 +69,12 @@ MemoryFacts host_memory(DType kv_type, const std::string& root) {
   MemoryFacts facts{.kv_type = kv_type};
   const std::filesystem::path base(root);
   const auto meminfo = base / "proc/meminfo";
-  facts.total = read_number(meminfo, "MemTotal:").value_or(kUnlimited / 1024) * 1024;
-  facts.available = read_number(meminfo, "MemAvailable:").value_or(facts.total / 1024) * 1024;
+  // Without /proc the system is asked for its pages; what caches hold does not count as available then.
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto total = read_number(meminfo, "MemTotal:");
+  const auto available = read_number(meminfo, "MemAvailable:");
+  facts.total = total ? *total * 1024 : static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
+  facts.available = available ? *available * 1024 : static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
   std::ifstream groups(base / "proc/self/cgroup");  // lines "0::/path" (v2) or "5:cpu,memory:/path" (v1)
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':');

@@ -1,6 +1,7 @@
 #include "engine/memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -201,6 +202,14 @@ TEST_F(HostMemory, ReadsTheFirstVersionToo) {
   EXPECT_EQ(facts().available, 500000u);
   write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(facts().available, 6000u * 1024);
+}
+
+TEST_F(HostMemory, WithoutProcTheSystemIsAsked) {
+  std::filesystem::remove_all(root_ / "proc");
+  const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
+  EXPECT_EQ(facts().total, pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+  EXPECT_LE(facts().available, facts().total);
+  EXPECT_GT(facts().available, 0u);
 }
 
 TEST_F(HostMemory, NonsenseIsNoCrash) {

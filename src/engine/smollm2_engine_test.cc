@@ -74,8 +74,10 @@ TEST_F(SmolLm2Engine, MixedRequestsTogetherAnswerAsAlone) {
                "16 rows, ");
   EngineConfig tight = config_of(64);
   tight.max_model_len = 64;
-  expect_equal(run_together(model, test_limits(model, tight, 64), requests, 0, &preemptions), alone, 8,
+  tight.block_size = 8;  // an answer outgrows the one block that it was admitted with
+  expect_equal(run_together(model, test_limits(model, tight, 80), requests, 0, &preemptions), alone, 8,
                "tight, ");
+  EXPECT_GT(preemptions, 0u);
 }
 
 TEST_F(SmolLm2Engine, Long64MixedRequestsUnderEveryChunkThreadAndShortage) {
@@ -87,7 +89,9 @@ TEST_F(SmolLm2Engine, Long64MixedRequestsUnderEveryChunkThreadAndShortage) {
                  fmt::format("{} rows, ", rows));
   }
   uint64_t preemptions = 0;
-  expect_equal(run_together(two, test_limits(two, config_of(64), 320), requests, 0, &preemptions), alone, 64,
+  EngineConfig tight = config_of(64);
+  tight.block_size = 8;
+  expect_equal(run_together(two, test_limits(two, tight, 320), requests, 0, &preemptions), alone, 64,
                "preempted, ");
   EXPECT_GT(preemptions, 10u);
   const TestModel one = load(1);
