@@ -16,7 +16,7 @@ WEB = pathlib.Path(__file__).resolve().parent.parent / "web"
 CSP = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-         ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+         ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml; charset=utf-8"}
 
 PROSE = """A clear sky is blue because **air scatters short waves** of light more than long ones.
 

@@ -54,8 +54,7 @@ export class Settings {
       reset.disabled = value === undefined;
     };
     const set = (value) => {
-      if (value === undefined) delete this.sampling[name];
-      else this.sampling[name] = value;
+      this.sampling[name] = value;  // undefined leaves no trace in JSON
       show();
       this.onChange({...this.sampling});
     };
