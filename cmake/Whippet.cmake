@@ -47,7 +47,7 @@ function(whippet_library name)
 endfunction()
 
 # Folders whose code starts threads: their tests are built by the target thread_tests for ThreadSanitizer.
-set(WHIPPET_THREADED_FOLDERS base backend hub engine api)
+set(WHIPPET_THREADED_FOLDERS base backend hub engine api serve)
 if(WHIPPET_TESTS)
   add_custom_target(thread_tests)
 endif()

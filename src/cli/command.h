@@ -54,6 +54,7 @@ Command logits_command();
 Command pull_command();
 Command render_command();
 Command rm_command();
+Command serve_command();
 Command tokenize_command();
 
 }  // namespace whippet

@@ -11,8 +11,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kCommands[] = {"chat", "generate", "inspect", "pull",   "list",
-                                     "rm",   "tokenize", "render",  "logits", "bench"};
+constexpr const char* kCommands[] = {"chat",     "generate", "inspect", "pull",  "list", "rm",
+                                     "tokenize", "render",   "logits",  "bench", "serve"};
 
 TEST(Command, HelpTeachesWithExamplesOnStandardOutput) {
   for (const char* command : kCommands) {

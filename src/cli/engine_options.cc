@@ -85,8 +85,10 @@ Result<ConfigLayers> EngineOptions::read() const {
 }
 
 int run_with_config(const EngineOptions& options, const CLI::App& app, const Context& context,
-                    const std::function<Result<int>(const EngineConfig&)>& body) {
-  const std::vector<std::string> others = {kConfigVariable, "WHIPPET_LOG_LEVEL", "WHIPPET_LOG_FORMAT"};
+                    const std::function<Result<int>(const EngineConfig&)>& body,
+                    const std::vector<std::string>& variables) {
+  std::vector<std::string> others = {kConfigVariable, "WHIPPET_LOG_LEVEL", "WHIPPET_LOG_FORMAT"};
+  others.insert(others.end(), variables.begin(), variables.end());
   for (const std::string& warning : unknown_variables(context.variables, others)) log_warning("{}", warning);
   const Result<ConfigLayers> layers = options.read();
   if (!layers.ok()) return report_usage(context, app, layers.error());

@@ -36,8 +36,10 @@ class EngineOptions {
 };
 
 // Reads the config and gives it to `body`, unless --print-config asks for no more. The result is the exit
-// code: a config that is wrong is wrong usage, an error of the body a failure.
+// code: a config that is wrong is wrong usage, an error of the body a failure. variables: those of the
+// environment that mean something beside the engine's.
 int run_with_config(const EngineOptions& options, const CLI::App& app, const Context& context,
-                    const std::function<Result<int>(const EngineConfig&)>& body);
+                    const std::function<Result<int>(const EngineConfig&)>& body,
+                    const std::vector<std::string>& variables = {});
 
 }  // namespace whippet

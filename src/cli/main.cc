@@ -29,6 +29,7 @@ namespace {
 constexpr const char* kDescription = R"(Whippet serves small language models fast.
 
 Examples:
+  whippet serve                                      OpenAI's API and a chat at http://127.0.0.1:8000
   whippet chat                                       talk to the default model
   whippet generate -p "Once upon a time"             continue a text
   whippet pull Qwen/Qwen2.5-0.5B-Instruct            fetch a model
@@ -44,8 +45,9 @@ struct Entry {
 };
 
 std::vector<Command> commands() {
-  return {chat_command(), generate_command(), inspect_command(), pull_command(),   list_command(),
-          rm_command(),   tokenize_command(), render_command(),  logits_command(), bench_command()};
+  return {serve_command(),  chat_command(),   generate_command(), inspect_command(),
+          pull_command(),   list_command(),   rm_command(),       tokenize_command(),
+          render_command(), logits_command(), bench_command()};
 }
 
 // Descriptors 0 to 2 are taken, so that no file that is opened later becomes standard output.

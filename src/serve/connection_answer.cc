@@ -218,7 +218,7 @@ void Connection::log_access() const {
   const HttpRequest& request = reader_.request();
   if (!shared_.config.access_log || !log_enabled(LogLevel::kInfo)) return;
   const Route* route = find_route(request);
-  if (route != nullptr && route->probe && status_ < 400) return;
+  if (route != nullptr && route->probe) return;
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
   log_info("{} \"{} {}\" {} {} bytes {:.1f} ms {}", transport_.peer(), printable(request.method, 16),
            printable(request.path(), kMaxPath), status_, sent_bytes_ + unsent(), ms, request_id_);

@@ -145,13 +145,18 @@ Status Server::open(Engine& engine) {
   service->engine = &engine;
   service->context = openai::make_context(engine);
   openai::Context& context = service->context;
-  if (!config.served_model_names.empty()) context.served_names = config.served_model_names;
-  if (context.created == 0) context.created = ::time(nullptr);
+  const auto info = nlohmann::json::parse(engine.model_info_json(), nullptr, false);
+  context.served_names = config.served_model_names;
+  if (context.served_names.empty()) {
+    context.served_names = {engine.config().model};
+    const std::string name = info.value("model", "");  // as it was found, where that is another one
+    if (!name.empty() && name != context.served_names.front()) context.served_names.push_back(name);
+  }
+  context.created = ::time(nullptr);
   context.strict_fields = config.strict_fields;
   context.max_timeout_s = config.request_timeout_s;
   context.chat_template_kwargs_json = config.chat_template_kwargs;
-  const auto info = nlohmann::json::parse(engine.model_info_json(), nullptr, false);
-  service->memory_json = info.is_object() ? info.value("memory", nlohmann::json::object()).dump() : "{}";
+  service->memory_json = info.value("memory", nlohmann::json::object()).dump();
   engine.set_after_events([this] {
     Shared& all = impl_->shared;
     for (size_t i = 0; i < all.outbox.size(); ++i) impl_->threads[i]->deliver(all.outbox[i]);

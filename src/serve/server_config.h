@@ -37,6 +37,37 @@ struct ServerConfig {
   bool access_log = true;
   bool handle_signals = true;  // SIGTERM and SIGINT drain, a second one exits
   int32_t io_threads = 1;
+
+  // visit(name, member, help) for every knob that has a flag, in the order of --help.
+  template <class Self, class Visitor>
+  static void fields(Self& c, Visitor&& visit) {
+    visit("host", c.host, "the address to listen on; default: 127.0.0.1");
+    visit("port", c.port, "0: any that is free, printed; default: 8000");
+    visit("api_key", c.api_keys, "a key that lets clients in; may be given several times");
+    visit("allow_unauthenticated", c.allow_unauthenticated, "listen beyond this machine without a key");
+    visit("metrics_auth", c.metrics_auth, "/metrics asks for a key too, where there is one");
+    visit("ssl_certfile", c.ssl_certfile, "the certificate chain (PEM): speak TLS");
+    visit("ssl_keyfile", c.ssl_keyfile, "its key (PEM)");
+    visit("allowed_origins", c.allowed_origins, "sites whose pages may ask (CORS), '*': all; default: none");
+    visit("allowed_hosts", c.allowed_hosts, "names in the Host header, '*': all; default: this machine's");
+    visit("served_model_name", c.served_model_names,
+          "what clients call the model; may be given several times");
+    visit("chat_template_kwargs", c.chat_template_kwargs, "variables for the chat template, a JSON object");
+    visit("strict_fields", c.strict_fields, "refuse requests with fields that mean nothing here");
+    visit("max_request_size", c.max_request_size, "largest body, with a unit; default: 8MiB");
+    visit("max_connections", c.max_connections, "most open connections; default: 4096");
+    visit("max_queued_requests", c.max_queued_requests,
+          "answers that may wait; more are told 429; 0: no limit; default: 1024");
+    visit("header_timeout", c.header_timeout_s, "seconds for the head of a request; default: 10");
+    visit("body_timeout", c.body_timeout_s, "seconds for its body; default: 60");
+    visit("idle_timeout", c.idle_timeout_s, "seconds between two requests of a connection; default: 75");
+    visit("write_timeout", c.write_timeout_s, "seconds in which a client must read something; default: 30");
+    visit("request_timeout", c.request_timeout_s, "seconds for an answer, waiting included; 0: no limit");
+    visit("shutdown_timeout", c.shutdown_timeout_s, "seconds for open answers when stopped; default: 25");
+    visit("stall_timeout", c.stall_timeout_s, "seconds without a step until /health says 503; default: 30");
+    visit("access_log", c.access_log, "a line for each request");
+    visit("io_threads", c.io_threads, "threads that read and write sockets; default: 1");
+  }
 };
 
 }  // namespace whippet::serve
