@@ -154,7 +154,7 @@ std::vector<AttentionCase> setups() {
 
 class Attention : public ::testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Backend> backend_ = cpu_backend(GetParam());
+  std::unique_ptr<Backend> backend_ = tested_backend(GetParam());
 };
 
 // What the output of row r, head h may be off by, to first order (u = 2^-24, m = sum |q_d k_d| scale of the
@@ -249,10 +249,11 @@ TEST_P(Attention, DoesNotDependOnTheNumberOfThreads) {
       const Sequences::Batch batch(sequences, rows);
       const int32_t n = batch.view().num_tokens;
       TestMat q = TestMat::random(random, n, cols), expected(n, cols);
-      cpu_backend(GetParam(), 1)->attention(batch.view(), args_of(setup, sequences, q.mat(), expected.mat()));
+      tested_backend(GetParam(), 1)
+          ->attention(batch.view(), args_of(setup, sequences, q.mat(), expected.mat()));
       for (int32_t threads : {2, 3, 8}) {
         TestMat actual(n, cols);
-        cpu_backend(GetParam(), threads)
+        tested_backend(GetParam(), threads)
             ->attention(batch.view(), args_of(setup, sequences, q.mat(), actual.mat()));
         expect_same_bits(actual, expected, setup.name() + ", " + std::to_string(threads) + " threads");
       }
@@ -299,7 +300,7 @@ TEST_P(Attention, StoreKvWritesItsRowsAndNothingElse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Attention, ::testing::ValuesIn(supported_isas()),
+INSTANTIATE_TEST_SUITE_P(Backends, Attention, ::testing::ValuesIn(tested_backends()),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "backend/linear_weight.h"
@@ -15,12 +16,19 @@
 
 namespace whippet {
 
+struct DeviceMemory {
+  uint64_t total = 0;      // bytes
+  uint64_t available = 0;  // that nobody uses now
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   // "cpu (avx512, 2 threads)": for logs and --version.
   virtual std::string description() const = 0;
+  // Its own memory; none where that is the host's.
+  virtual std::optional<DeviceMemory> memory() const { return std::nullopt; }
   // What activations are kept in between ops.
   virtual DType activation_type() const = 0;
 

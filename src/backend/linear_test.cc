@@ -78,14 +78,14 @@ void check_linear(Backend& backend, const WeightShape& shape, ComputeType comput
 }
 
 TEST_P(Linear, AgreesWithTheReference) {
-  const auto backend = cpu_backend(GetParam());
+  const auto backend = tested_backend(GetParam());
   for (const WeightShape& shape : shapes())
     for (int32_t rows : {1, 2, 3, 4, 5, 6, 7, 13, 70})
       check_linear(*backend, shape, ComputeType::kAuto, rows);
 }
 
 TEST_P(Linear, ComputesInTheTypeThatWasAskedFor) {
-  const auto backend = cpu_backend(GetParam());
+  const auto backend = tested_backend(GetParam());
   for (const WeightShape& shape : shapes()) {
     for (ComputeType compute : {ComputeType::kF32, ComputeType::kBF16, ComputeType::kF16}) {
       check_linear(*backend, shape, compute, 3);
@@ -102,7 +102,7 @@ TEST_P(Linear, ComputesInTheTypeThatWasAskedFor) {
 }
 
 TEST_P(Linear, ARowDoesNotDependOnItsBatch) {
-  const auto backend = cpu_backend(GetParam());
+  const auto backend = tested_backend(GetParam());
   for (const WeightShape& shape : shapes()) {
     Random random(2);
     const LinearWeight packed = backend->pack(random_weight(random, shape), ComputeType::kAuto).value();
@@ -131,7 +131,7 @@ TEST_P(Linear, DoesNotDependOnTheNumberOfThreads) {
       TestMat x = TestMat::random(random, rows, shape.in);
       TestMat one(rows, shape.out);
       for (int32_t threads : {1, 2, 3}) {
-        const auto backend = cpu_backend(GetParam(), threads);
+        const auto backend = tested_backend(GetParam(), threads);
         TestMat out(rows, shape.out);
         backend->linear(x.mat(), backend->pack(w, ComputeType::kAuto).value(),
                         threads == 1 ? one.mat() : out.mat());
@@ -143,7 +143,7 @@ TEST_P(Linear, DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST_P(Linear, EmbedReadsTheRowsOfThePackedTable) {
-  const auto backend = cpu_backend(GetParam());
+  const auto backend = tested_backend(GetParam());
   for (const WeightShape& shape : shapes()) {
     Random random(4);
     const CanonicalLinear table = random_weight(random, shape);
@@ -159,7 +159,7 @@ TEST_P(Linear, EmbedReadsTheRowsOfThePackedTable) {
 
 // One input of 1 makes each output its weight.
 TEST_P(Linear, ReadsEveryHalfAndBrainFloatExactly) {
-  const auto backend = cpu_backend(GetParam());
+  const auto backend = tested_backend(GetParam());
   for (Codes codes : {Codes::kF16, Codes::kBF16}) {
     CanonicalLinear w;
     w.codes_type = codes;
@@ -185,7 +185,7 @@ TEST_P(Linear, ReadsEveryHalfAndBrainFloatExactly) {
 }
 
 TEST_P(Linear, RefusesGroupIndicesThatDoNotExist) {
-  const auto backend = cpu_backend(GetParam());
+  const auto backend = tested_backend(GetParam());
   Random random(5);
   CanonicalLinear w = random_weight(
       random, {.codes = Codes::kU4, .out = 16, .in = 64, .group = 32, .order = Order::kPermuted});
@@ -197,7 +197,7 @@ TEST_P(Linear, RefusesGroupIndicesThatDoNotExist) {
   EXPECT_EQ(backend->pack(w, ComputeType::kAuto).error().code, Code::kCorrupt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Linear, ::testing::ValuesIn(supported_isas()),
+INSTANTIATE_TEST_SUITE_P(Backends, Linear, ::testing::ValuesIn(tested_backends()),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

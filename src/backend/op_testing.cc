@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/on_host.h"
+
 namespace whippet::testing {
 namespace {
 
@@ -12,10 +14,20 @@ constexpr uint32_t kGuardBits = 0x7fedbeef;  // a NaN that no op makes
 
 }  // namespace
 
-std::unique_ptr<Backend> cpu_backend(const std::string& isa, int32_t threads) {
+std::vector<std::string> tested_backends() {
+  std::vector<std::string> names = supported_isas();
+  if (make_backend("cuda", {}).ok()) names.emplace_back("cuda");
+  return names;
+}
+
+std::unique_ptr<Backend> tested_backend(const std::string& name, int32_t threads) {
   BackendOptions options;
+  if (name == "cuda") {
+    options.deterministic = true;
+    return std::make_unique<OnHost>(make_backend("cuda", options).value());
+  }
   options.num_threads = threads;
-  options.isa = isa;
+  options.isa = name;
   return make_backend("cpu", options).value();
 }
 

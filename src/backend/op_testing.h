@@ -1,5 +1,5 @@
 // What the op tests share: seeded inputs, poisoned and guarded outputs, derived tolerances, and the backends
-// to test (the CPU for every instruction set of this machine). Tests only.
+// to test (the CPU for every instruction set of this machine, and CUDA where there is a device). Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,10 @@ namespace whippet::testing {
 
 using Random = std::mt19937_64;
 
-// One backend under test.
-std::unique_ptr<Backend> cpu_backend(const std::string& isa, int32_t threads = 2);
+// The instruction sets of the CPU backend, and "cuda" where it works.
+std::vector<std::string> tested_backends();
+// One of them, with fp32 activations in host memory; CUDA with one order of summation for any batch.
+std::unique_ptr<Backend> tested_backend(const std::string& name, int32_t threads = 2);
 
 // A matrix in memory of its own: rows are `stride` apart, everything around and between them is a guard
 // value. Filled with NaN where it is not given values.

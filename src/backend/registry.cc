@@ -11,9 +11,11 @@ namespace whippet {
 
 Result<std::unique_ptr<Backend>> make_backend(std::string_view name, const BackendOptions& options) {
   if (name == "cpu") return cpu::make_cpu_backend(options.num_threads, options.isa);
-  if (name == "cuda") return cuda::make_cuda_backend();
+  const cuda::CudaOptions cuda_options{.activations = options.activations,
+                                       .deterministic = options.deterministic};
+  if (name == "cuda") return cuda::make_cuda_backend(cuda_options);
   if (name == "auto") {
-    auto made = cuda::make_cuda_backend();
+    auto made = cuda::make_cuda_backend(cuda_options);
     if (made.ok()) return made;
     log_debug("using the CPU: {}", made.error().message);
     return cpu::make_cpu_backend(options.num_threads, options.isa);

@@ -14,6 +14,8 @@ namespace whippet {
 struct BackendOptions {
   int32_t num_threads = 0;  // of the CPU backend, the caller's included; 0: one a physical core it may use
   std::string isa;          // of the CPU backend: one of supported_isas(); empty: the best
+  DType activations = DType::kF32;  // of the CUDA backend: what is kept between ops
+  bool deterministic = false;       // of the CUDA backend: results do not depend on the batch
 };
 
 // "cpu", "cuda", or "auto" (cuda where it works, else cpu). kUnsupported says why there is none.

@@ -10,7 +10,7 @@ namespace {
 
 class RowOps : public ::testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Backend> backend_ = cpu_backend(GetParam());
+  std::unique_ptr<Backend> backend_ = tested_backend(GetParam());
   Random random_{7};
 };
 
@@ -122,7 +122,7 @@ TEST_P(RowOps, ARowDoesNotDependOnItsBatchOrThreads) {
   backend_->rms_norm(x.mat(), weight.mat().row<float>(0), 2 * 1536, 1e-5f, normed.mat());
   backend_->silu_mul(x.mat(), gated.mat());
   for (int32_t threads : {1, 3}) {
-    const auto other = cpu_backend(GetParam(), threads);
+    const auto other = tested_backend(GetParam(), threads);
     for (int32_t r : {0, 33, 69}) {
       TestMat one(1, 2 * 1536), half(1, 1536);
       ConstMat row = x.mat();
@@ -136,7 +136,7 @@ TEST_P(RowOps, ARowDoesNotDependOnItsBatchOrThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, RowOps, ::testing::ValuesIn(supported_isas()),
+INSTANTIATE_TEST_SUITE_P(Backends, RowOps, ::testing::ValuesIn(tested_backends()),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

@@ -58,7 +58,7 @@ class Sample : public ::testing::TestWithParam<std::string> {
     return sample(backend_.get(), logits, {row}, logits.cols()).tokens[0];
   }
 
-  std::unique_ptr<Backend> backend_ = cpu_backend(GetParam());
+  std::unique_ptr<Backend> backend_ = tested_backend(GetParam());
   Random random_{21};
 };
 
@@ -235,7 +235,7 @@ TEST_P(Sample, DependsOnSeedAndPositionAlone) {
   }
   rows[6] = row;
   for (int32_t threads : {1, 2, 3})
-    EXPECT_EQ(sample(cpu_backend(GetParam(), threads).get(), batch, rows, 1000).tokens[6], alone);
+    EXPECT_EQ(sample(tested_backend(GetParam(), threads).get(), batch, rows, 1000).tokens[6], alone);
   int32_t different = 0;
   for (int64_t position = 0; position < 50; ++position) {
     row.position = position;
@@ -361,7 +361,7 @@ TEST_P(Sample, LeavesRowsWithoutLogprobsAlone) {
   EXPECT_EQ(out.top_ids, (std::vector<int32_t>{-7, -1}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Sample, ::testing::ValuesIn(supported_isas()),
+INSTANTIATE_TEST_SUITE_P(Backends, Sample, ::testing::ValuesIn(tested_backends()),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

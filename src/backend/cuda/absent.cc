@@ -2,7 +2,7 @@
 
 namespace whippet::cuda {
 
-Result<std::unique_ptr<Backend>> make_cuda_backend() {
+Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions&) {
   return make_error(Code::kUnsupported, "this binary is built without CUDA: use the device cpu");
 }
 

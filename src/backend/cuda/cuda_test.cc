@@ -1,0 +1,302 @@
+// What the op tests of src/backend do not reach: activations of 16 bits, kernels for many rows, fused ops.
+// The op tests themselves run on CUDA with fp32 activations wherever there is a device.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "backend/on_host.h"
+#include "backend/op_testing.h"
+#include "backend/reference.h"
+
+namespace whippet::testing {
+namespace {
+
+using Codes = CanonicalLinear::Codes;
+
+std::unique_ptr<Backend> cuda_backend(DType activations, bool deterministic) {
+  BackendOptions options;
+  options.activations = activations;
+  options.deterministic = deterministic;
+  auto made = make_backend("cuda", options);
+  return made.ok() ? std::move(made).value() : nullptr;
+}
+
+std::string why_not() {
+  const auto made = make_backend("cuda", {});
+  return made.ok() ? "" : made.error().message;
+}
+
+TEST(Cuda, RunsTheOpTests) {
+  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::vector<std::string> tested = tested_backends();
+  EXPECT_NE(std::find(tested.begin(), tested.end(), "cuda"), tested.end());
+}
+
+class CudaHalf : public ::testing::TestWithParam<std::tuple<DType, bool>> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+    device_ = cuda_backend(dtype(), deterministic());
+    on_host_ = std::make_unique<OnHost>(cuda_backend(dtype(), deterministic()));
+  }
+  static DType dtype() { return std::get<0>(GetParam()); }
+  static bool deterministic() { return std::get<1>(GetParam()); }
+  static Codes codes() { return dtype() == DType::kF16 ? Codes::kF16 : Codes::kBF16; }
+  static double unit() { return dtype() == DType::kF16 ? 0x1p-11 : 0x1p-8; }
+
+  static float rounded(float x) {
+    return dtype() == DType::kF16 ? f16_to_f32(f32_to_f16(x)) : bf16_to_f32(f32_to_bf16(x));
+  }
+  // Values that the type can hold.
+  TestMat random_mat(int32_t rows, int32_t cols, int32_t gap = 0, float scale = 1) {
+    TestMat made = TestMat::random(random_, rows, cols, gap, scale);
+    for (int32_t r = 0; r < rows; ++r)
+      for (int32_t c = 0; c < cols; ++c) made.at(r, c) = rounded(made.at(r, c));
+    return made;
+  }
+
+  std::unique_ptr<Backend> device_, on_host_;
+  Random random_{5};
+};
+
+// sum |x w| bounds what fp32 sums lose; the result is rounded once.
+void expect_product(const TestMat& actual, const TestMat& expected, TestMat& x, const CanonicalLinear& w,
+                    double unit, const std::string& what) {
+  const std::vector<float> values = reference::dequantise(w);
+  std::vector<double> norms(static_cast<size_t>(w.out), 0.0);
+  for (int32_t o = 0; o < w.out; ++o)
+    for (int32_t i = 0; i < w.in; ++i) {
+      const double value =
+          values[static_cast<size_t>(o) * static_cast<size_t>(w.in) + static_cast<size_t>(i)];
+      norms[static_cast<size_t>(o)] += value * value;
+    }
+  // Weights that are dequantised to 16 bits are off by a rounding each, of random sign: 8 standard
+  // deviations.
+  const double weight_unit = w.dense() ? 0 : 8 * unit;
+  for (int32_t r = 0; r < expected.rows(); ++r) {
+    double norm = 0;
+    for (int32_t i = 0; i < w.in; ++i) norm += std::pow(x.at(r, i), 2);
+    for (int32_t o = 0; o < w.out; ++o) {
+      const double bias =
+          w.bias.empty() ? 0 : std::abs(w.bias[static_cast<size_t>(o)]);    // added to a rounded sum
+      const double most = std::sqrt(norm * norms[static_cast<size_t>(o)]);  // >= sum |x w| (Cauchy-Schwarz)
+      const double size = std::sqrt(norm * norms[static_cast<size_t>(o)] / w.in);
+      const double bound = 0x1p-22 * std::sqrt(w.in) * most + weight_unit * size +
+                           2 * unit * (std::abs(expected.at(r, o)) + bias) + 1e-6;
+      ASSERT_LE(std::abs(static_cast<double>(actual.at(r, o)) - expected.at(r, o)), bound)
+          << what << " at [" << r << ", " << o << "]: " << actual.at(r, o) << ", expected "
+          << expected.at(r, o);
+    }
+  }
+}
+
+TEST_P(CudaHalf, LinearAgreesWithTheReference) {
+  const Codes own = codes();
+  const std::vector<WeightShape> shapes = {
+      {.codes = own, .out = 896, .in = 896, .with_bias = true},
+      {.codes = own, .out = 40, .in = 4864},
+      {.codes = own, .out = 83, .in = 100, .with_bias = true},
+      {.codes = own, .out = 4300, .in = 96},
+      {.codes = own, .out = 34001, .in = 64},
+      {.codes = own, .out = 5, .in = 2560},
+      {.codes = Codes::kU4, .out = 100, .in = 576, .group = 32, .with_min = true, .with_bias = true},
+      {.codes = Codes::kI8, .out = 70, .in = 448, .group = 128, .order = WeightShape::Order::kUneven}};
+  for (const WeightShape& shape : shapes) {
+    CanonicalLinear w = random_weight(random_, shape);
+    for (float& bias : w.bias) bias = rounded(bias);
+    const LinearWeight packed = on_host_->pack(w, ComputeType::kAuto).value();
+    for (const int32_t rows : {1, 3, 8, 9, 16, 17, 32, 33, 70}) {
+      if (shape.out > 10000 && rows > 9 && rows != 33) continue;
+      TestMat x = random_mat(rows, shape.in, shape.in % 8 == 0 ? 8 : 3), expected(rows, shape.out),
+              actual(rows, shape.out);
+      reference::linear(x.mat(), w, expected.mat());
+      on_host_->linear(x.mat(), packed, actual.mat());
+      expect_product(actual, expected, x, w, unit(), shape.name() + " " + std::to_string(rows) + " rows");
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Ops on rows are done in fp32 and rounded once.
+TEST_P(CudaHalf, RowOpsRoundOnce) {
+  TestMat x = random_mat(9, 2 * 576), weight = TestMat::random(random_, 1, 576), y = random_mat(9, 2 * 576);
+  TestMat expected(9, 2 * 576), actual(9, 2 * 576);
+  const auto bound = [&](int32_t r, int32_t c) { return 1.1 * unit() * std::abs(expected.at(r, c)) + 1e-7; };
+  reference::rms_norm(x.mat(), weight.mat().row<float>(0), 576, 1e-5f, expected.mat());
+  on_host_->rms_norm(x.mat(), weight.mat().row<float>(0), 576, 1e-5f, actual.mat());
+  expect_within(actual, expected, bound, "rms_norm");
+  expected = actual = x;
+  reference::add(y.mat(), expected.mat());
+  on_host_->add(y.mat(), actual.mat());
+  expect_within(actual, expected, bound, "add");
+  TestMat half_expected(9, 576), half_actual(9, 576);
+  reference::silu_mul(x.mat(), half_expected.mat());
+  on_host_->silu_mul(x.mat(), half_actual.mat());
+  const auto half_bound = [&](int32_t r, int32_t c) {
+    return 1.1 * unit() * std::abs(half_expected.at(r, c)) + 1e-7;
+  };
+  expect_within(half_actual, half_expected, half_bound, "silu_mul");
+}
+
+// A sequence of `length` tokens in shuffled blocks, attended to from its last `rows` positions.
+struct AttentionCase {
+  int32_t dim, length, rows, window;
+  std::vector<int32_t> kv_head_of_q;
+};
+
+void check_attention(Backend& backend, Random& random, const AttentionCase& c, DType dtype, double unit,
+                     const std::function<TestMat(int32_t, int32_t)>& random_mat) {
+  constexpr int32_t kBlock = 16;
+  const int32_t blocks = c.length / kBlock + 2, kv_heads = 2;
+  std::vector<int32_t> table(static_cast<size_t>(blocks)), positions(static_cast<size_t>(c.length));
+  const std::vector<int32_t> sequence(static_cast<size_t>(c.length), 0);
+  std::iota(table.begin(), table.end(), 0);
+  std::shuffle(table.begin(), table.end(), random);
+  std::iota(positions.begin(), positions.end(), 0);
+  BatchView batch;
+  batch.num_tokens = c.length;
+  batch.num_seqs = 1;
+  batch.max_blocks_per_seq = blocks;
+  batch.positions = positions.data();
+  batch.seq_of_token = sequence.data();
+  batch.block_table = table.data();
+  const auto elements = static_cast<size_t>(blocks * kv_heads * kBlock * c.dim);
+  const Buffer k = Buffer::host(elements * 2), v = Buffer::host(elements * 2);
+  std::fill_n(k.as<uint16_t>(), elements, uint16_t{0xffff});  // NaN where nothing was stored
+  std::fill_n(v.as<uint16_t>(), elements, uint16_t{0xffff});
+  const KvCacheView cache{k.as<void>(), v.as<void>(), dtype, blocks, kBlock, kv_heads, c.dim};
+  TestMat keys = random_mat(c.length, kv_heads * c.dim), values = random_mat(c.length, kv_heads * c.dim);
+  backend.store_kv(batch, keys.mat(), values.mat(), cache);
+
+  const auto num_q = static_cast<int32_t>(c.kv_head_of_q.size());
+  TestMat q = random_mat(c.rows, num_q * c.dim), expected(c.rows, num_q * c.dim), actual = expected;
+  batch.num_tokens = c.rows;
+  batch.positions = positions.data() + (c.length - c.rows);
+  AttentionArgs args;
+  args.q = q.mat();
+  args.cache = cache;
+  args.kv_head_of_q = c.kv_head_of_q.data();
+  args.num_q_heads = num_q;
+  args.scale = 1 / std::sqrt(static_cast<float>(c.dim));
+  args.window = c.window;
+  args.out = expected.mat();
+  reference::attention(batch, args);
+  args.out = actual.mat();
+  backend.attention(batch, args);
+  // Weights are good to a few roundings of fp32; values are at most 6; the result is rounded once.
+  const auto bound = [&](int32_t r, int32_t col) {
+    return 1.1 * unit * std::abs(expected.at(r, col)) + 1e-5;
+  };
+  expect_within(actual, expected, bound,
+                "dim " + std::to_string(c.dim) + " length " + std::to_string(c.length));
+}
+
+TEST_P(CudaHalf, AttentionAgreesWithTheReference) {
+  const std::vector<int32_t> qwen = {0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1};
+  const std::vector<int32_t> wide(20, 1);
+  for (const AttentionCase& c : {AttentionCase{64, 530, 1, 0, qwen},
+                                 {64, 1, 1, 0, qwen},
+                                 {64, 700, 40, 0, qwen},
+                                 {128, 2000, 1, 0, {0, 0, 1, 1}},
+                                 {128, 300, 3, 100, {1, 0, 1}},
+                                 {64, 900, 2, 65, wide},
+                                 {80, 100, 5, 0, {0, 1}}}) {
+    check_attention(*on_host_, random_, c, dtype(), unit(),
+                    [&](int32_t rows, int32_t cols) { return random_mat(rows, cols, 8); });
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Matrices on the device, for ops that must not be looked at between.
+class OnDevice {
+ public:
+  OnDevice(Backend& backend, TestMat& from) : backend_(backend), rows_(from.rows()), cols_(from.cols()) {
+    std::vector<uint16_t> halves;
+    const bool f16 = backend.activation_type() == DType::kF16;
+    for (int32_t r = 0; r < rows_; ++r)
+      for (int32_t c = 0; c < cols_; ++c)
+        halves.push_back(f16 ? f32_to_f16(from.at(r, c)) : f32_to_bf16(from.at(r, c)));
+    buffer_ = backend.allocate(halves.size() * 2);
+    backend.copy_to_device(buffer_.as<void>(), halves.data(), halves.size() * 2);
+  }
+  Mat mat() const { return buffer_.mat(backend_.activation_type(), rows_, cols_); }
+  TestMat read() const {
+    std::vector<uint16_t> halves(static_cast<size_t>(rows_ * cols_));
+    backend_.copy_to_host(halves.data(), buffer_.as<void>(), halves.size() * 2);
+    TestMat out(rows_, cols_);
+    for (int32_t r = 0; r < rows_; ++r)
+      for (int32_t c = 0; c < cols_; ++c) {
+        const uint16_t half = halves[static_cast<size_t>(r * cols_ + c)];
+        out.at(r, c) = backend_.activation_type() == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
+      }
+    return out;
+  }
+
+ private:
+  Backend& backend_;
+  int32_t rows_, cols_;
+  Buffer buffer_;
+};
+
+void expect_close(const TestMat& actual, const TestMat& expected, double unit, const std::string& what) {
+  double square = 0;
+  for (int32_t r = 0; r < expected.rows(); ++r)
+    for (int32_t c = 0; c < expected.cols(); ++c) square += std::pow(expected.at(r, c), 2);
+  const double size = std::sqrt(square / expected.rows() / expected.cols());
+  const auto bound = [&](int32_t r, int32_t c) { return 8 * unit * (std::abs(expected.at(r, c)) + size); };
+  expect_within(actual, expected, bound, what);
+}
+
+// The sequence that a layer of a decoder runs, twice: once with a look at every result in between, which
+// keeps ops apart, and once without, which fuses what can be fused. Everything written must be the same to
+// rounding.
+TEST_P(CudaHalf, NeighboursGiveTheSameTogetherAsApart) {
+  for (const int32_t rows : {1, 5, 12, 32, 40}) {
+    const int32_t hidden = 896, inner = 4864;
+    TestMat x0 = random_mat(rows, hidden), zeros = random_mat(rows, hidden, 0, 0),
+            wide = random_mat(rows, 2 * inner), narrow = random_mat(rows, inner);
+    TestMat norm_weight = TestMat::random(random_, 1, hidden);
+    Buffer norm = device_->allocate(hidden * 4);
+    device_->copy_to_device(norm.as<void>(), norm_weight.mat().data, hidden * 4);
+    const auto weight = [&](int32_t out, int32_t in) {
+      return device_
+          ->pack(random_weight(random_, {.codes = codes(), .out = out, .in = in, .with_bias = true}),
+                 ComputeType::kAuto)
+          .value();
+    };
+    const LinearWeight up = weight(2 * inner, hidden), down = weight(hidden, inner);
+    std::vector<TestMat> results[2];
+    for (const bool apart : {true, false}) {
+      OnDevice x(*device_, x0), normed(*device_, zeros), gate_up(*device_, wide), gated(*device_, narrow);
+      const auto look = [&] {
+        if (apart) x.read();
+      };
+      device_->rms_norm(x.mat(), norm.as<float>(), hidden, 1e-5f, normed.mat());
+      look();
+      device_->linear(normed.mat(), up, gate_up.mat());
+      look();
+      device_->silu_mul(gate_up.mat(), gated.mat());
+      look();
+      device_->linear(gated.mat(), down, normed.mat());
+      look();
+      device_->add(normed.mat(), x.mat());
+      for (const OnDevice* each : {&x, &normed, &gate_up, &gated}) results[apart].push_back(each->read());
+    }
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      expect_close(results[0][i], results[1][i], unit(),
+                   std::to_string(rows) + " rows, output " + std::to_string(i));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, CudaHalf,
+                         ::testing::Combine(::testing::Values(DType::kBF16, DType::kF16), ::testing::Bool()),
+                         [](const auto& each) {
+                           return std::string(dtype_name(std::get<0>(each.param))) +
+                                  (std::get<1>(each.param) ? "_deterministic" : "");
+                         });
+
+}  // namespace
+}  // namespace whippet::testing

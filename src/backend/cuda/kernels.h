@@ -1,0 +1,87 @@
+// The launchers of the CUDA kernels, one or a few a file. Pointers are device memory; arguments are those of
+// backend.h. Each puts its work on the queue and returns.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/linear_weight.h"
+#include "backend/views.h"
+
+namespace whippet::cuda {
+
+struct Queue {
+  cudaStream_t stream = nullptr;
+  bool early_start = false;  // the device can start a kernel before the one ahead has ended
+  int32_t num_sms = 0;
+};
+
+// What a kernel reads of a LinearWeight. Codes are row-major, each row on 16 bytes, filled up with zeros:
+//   dense  [out][columns] of their type          int8  [out][columns]
+//   int4   [out][columns / 2], the lower nibble first
+//   scale, min  [out][groups] fp32
+struct WeightView {
+  LinearKind kind = LinearKind::kF32;
+  int32_t out = 0;
+  int32_t in = 0;
+  int32_t columns = 0;
+  int32_t group = 0;
+  int32_t groups = 0;
+  int64_t row_bytes = 0;
+  const uint8_t* codes = nullptr;
+  const float* scale = nullptr;
+  const float* min = nullptr;
+  const int32_t* order = nullptr;
+  const float* bias = nullptr;
+};
+WeightView view_of(const LinearWeight& weight);
+// Bytes of a packed row.
+int64_t row_bytes(LinearKind kind, int32_t columns);
+
+// row_kernels.cu
+void embed(const Queue& queue, const int32_t* ids, const WeightView& table, Mat out);
+void rms_norm(const Queue& queue, ConstMat x, const float* weight, int32_t dim, float eps, Mat out);
+void rope_angles(const Queue& queue, const BatchView& batch, Mat cos_sin);
+void rope(const Queue& queue, Mat x, int32_t head_dim, ConstMat cos_sin);
+void store_kv(const Queue& queue, const BatchView& batch, ConstMat k, ConstMat v, const KvCacheView& cache);
+void silu_mul(const Queue& queue, ConstMat gate_up, Mat out);
+void add(const Queue& queue, ConstMat y, Mat x);
+void gather_rows(const Queue& queue, ConstMat x, const int32_t* rows, Mat out);
+// out[r, c] = x[r, order[c]], 0 where that is -1.
+void gather_columns(const Queue& queue, ConstMat x, const int32_t* order, Mat out);
+
+// linear_kernels.cu: any type, any shape; a row's result does not depend on the others. x has w.columns
+// columns (gathered, where the weight has an order) or fewer, which count as zeros.
+void linear_rows(const Queue& queue, ConstMat x, const WeightView& w, Mat out);
+// Rows [first, first + out.rows) of the weight as numbers.
+void dequantise(const Queue& queue, const WeightView& w, int32_t first, Mat out);
+
+// attention_kernels.cu
+struct AttentionScratch {
+  float* partial = nullptr;
+  size_t floats = 0;
+  int32_t* counters = nullptr;  // zero before and after every kernel
+  int32_t num_counters = 0;
+  bool may_split = true;  // false: a row is summed in one order whatever the batch
+};
+void attention(const Queue& queue, const BatchView& batch, const AttentionArgs& args,
+               const AttentionScratch& scratch);
+
+// sample_kernels.cu
+struct SampleScratch {
+  unsigned long long* best = nullptr;  // [rows, kGreedyParts]
+  int32_t* counters = nullptr;         // [rows], zero before and after
+  float* saved = nullptr;              // what the lists of each row overwrite, at the offsets of DeviceRow
+};
+constexpr int32_t kGreedyParts = 64;
+// A SampleRow whose lists lie on the device.
+struct DeviceRow {
+  SampleRow row;
+  double uniform = 0;  // the draw from (seed, position)
+  int64_t saved_offset = 0;
+};
+// The largest finite logit of each row, the lowest id among equals.
+void sample_greedy(const Queue& queue, const SampleArgs& args, const SampleScratch& scratch);
+void sample_rows(const Queue& queue, const SampleArgs& args, const DeviceRow* rows,
+                 const SampleScratch& scratch);
+
+}  // namespace whippet::cuda

@@ -1,0 +1,42 @@
+// Products of few rows with what may be fused to them: see tile_kernels.cu. Used by the backend alone.
+#pragma once
+
+#include "backend/cuda/kernels.h"
+
+namespace whippet::cuda {
+
+constexpr int32_t kMaxTileRows = 32;
+
+struct TileArgs {
+  const void* x = nullptr;  // [rows, in]
+  int64_t x_stride = 0;
+  int32_t rows = 0;
+  int32_t in = 0;
+  const void* weights = nullptr;  // [out, in]
+  int64_t weight_stride = 0;
+  int32_t out = 0;
+  int32_t tiles = 0;            // filled in by the launcher
+  const float* bias = nullptr;  // [out]
+  void* y = nullptr;            // [rows, out]
+  int64_t y_stride = 0;
+  bool y_is_float = false;
+  // x is normed first where norm is set, and the normed rows are written too. normed is not x.
+  const float* norm = nullptr;  // [in]
+  float eps = 0;
+  void* normed = nullptr;  // [rows, in]
+  int64_t normed_stride = 0;
+  // residual += y, where set.
+  void* residual = nullptr;  // [rows, out]
+  int64_t residual_stride = 0;
+  // gated = silu(y[:, :pair]) * y[:, pair:], where pair is set; out is 2 * pair.
+  int32_t pair = 0;
+  void* gated = nullptr;  // [rows, pair]
+  int64_t gated_stride = 0;
+};
+
+// Whether linear_tiles can take them.
+bool tiles_fit(ConstMat x, const WeightView& w);
+TileArgs tile_args(ConstMat x, const WeightView& w, Mat out);
+void linear_tiles(const Queue& queue, DType dtype, const TileArgs& args);
+
+}  // namespace whippet::cuda
