@@ -95,11 +95,13 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
            static_cast<double>(spec.num_parameters()) / 1e6, format_bytes(stored_bytes(checkpoint)));
   log_sampling(loaded.files.generation);
 
-  WH_ASSIGN(loaded.backend, make_backend(config.device, {.num_threads = config.threads, .isa = config.isa}));
+  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
+  WH_ASSIGN(loaded.backend,
+            make_backend(config.device,
+                         {.num_threads = config.threads, .isa = config.isa, .activations = kv_type}));
   WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype)));
   apply_sliding_window(config, model.spec);
-  WH_ASSIGN(const EnginePlan plan,
-            plan_engine(config, model.spec, host_memory(kv_type_of(compute_type(config.dtype), model.spec))));
+  WH_ASSIGN(const EnginePlan plan, plan_engine(config, model.spec, memory_of(*loaded.backend, kv_type)));
   for (const std::string& note : plan.notes) log_info("{}", note);
   loaded.config = plan.config;
   add_memory(model, plan, *loaded.backend, loaded.info);

@@ -30,14 +30,17 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
   WH_TRY(check_config(config));
   WH_ASSIGN(const ResolvedModel source, find_model(config));
   WH_ASSIGN(const Checkpoint checkpoint, open_checkpoint(source.path));
-  WH_ASSIGN(auto backend, make_backend(config.device, {.num_threads = config.threads, .isa = config.isa}));
+  WH_ASSIGN(const ModelSpec spec, read_spec(checkpoint));
+  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
+  WH_ASSIGN(auto backend,
+            make_backend(config.device,
+                         {.num_threads = config.threads, .isa = config.isa, .activations = kv_type}));
   WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype)));
   apply_sliding_window(config, model.spec);
-  const DType kv_type = kv_type_of(compute_type(config.dtype), model.spec);
   const auto element = static_cast<int32_t>(dtype_size(kv_type));
   const uint64_t bytes =
       static_cast<uint64_t>(max_len) * static_cast<uint64_t>(model.spec.kv_bytes_per_token(element));
-  const uint64_t available = host_memory(kv_type).available;
+  const uint64_t available = memory_of(*backend, kv_type).available;
   if (bytes > available)
     return make_error(Code::kResourceExhausted,
                       "the longest line has {} tokens, whose KV cache takes {} bytes of the {} that are free",

@@ -39,14 +39,15 @@ ordered_json memory_of(const EngineConfig& config, const Checkpoint& checkpoint,
       config.dtype == "float32" ? static_cast<uint64_t>(spec.num_parameters()) * 4 : stored;
   ordered_json memory = {{"weight_bytes", weights}};
   apply_sliding_window(config, spec);
-  const auto backend = make_backend(config.device, {.num_threads = config.threads, .isa = config.isa});
+  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
+  const auto backend =
+      make_backend(config.device, {.num_threads = config.threads, .isa = config.isa, .activations = kv_type});
   if (!backend.ok()) {
     memory["problem"] = backend.error().message;
     return memory;
   }
-  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
   memory["kv_cache_bytes_per_token"] = spec.kv_bytes_per_token(static_cast<int32_t>(dtype_size(kv_type)));
-  MemoryFacts facts = host_memory(kv_type);
+  MemoryFacts facts = memory_of(**backend, kv_type);
   facts.available -= std::min(facts.available, weights);
   const auto plan = plan_engine(config, spec, facts);
   if (!plan.ok()) {

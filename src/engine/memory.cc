@@ -190,6 +190,12 @@ void apply_sliding_window(const EngineConfig& config, ModelSpec& spec) {
   }
 }
 
+MemoryFacts memory_of(const Backend& backend, DType kv_type) {
+  const auto own = backend.memory();
+  if (!own) return host_memory(kv_type);
+  return {.gpu = true, .total = own->total, .available = own->available, .kv_type = kv_type};
+}
+
 DType kv_type_of(ComputeType compute, const ModelSpec& spec) {
   switch (compute) {
     case ComputeType::kF32:

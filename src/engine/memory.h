@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "backend/linear_weight.h"
 #include "base/error.h"
 #include "model/spec.h"
@@ -26,6 +27,8 @@ DType kv_type_of(ComputeType compute, const ModelSpec& spec);
 
 // What the host and this process's cgroup (v2 or v1) leave. `root` is "/" outside of tests.
 MemoryFacts host_memory(DType kv_type, const std::string& root = "/");
+// The backend's own memory, or the host's where it has none.
+MemoryFacts memory_of(const Backend& backend, DType kv_type);
 
 struct EnginePlan {
   EngineConfig config;     // every default filled in
