@@ -1,17 +1,13 @@
 """How the page looks and who can use it: screenshots in BUILD_FOLDER/page, phones, keyboards, screen readers, two
-languages, the content security policy, and the real server where it runs.
+languages, the content security policy.
 
 Usage: page_looks_test.py BUILD_FOLDER BINARY [unittest's arguments]
 """
 
-import pathlib
 import re
-import unittest
-import urllib.request
 
 import page_stub
-from page_testing import PageCase, free_port, main
-from serving import serve
+from page_testing import PageCase, main
 
 WEB = page_stub.WEB
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
@@ -186,51 +182,6 @@ class Policy(PageCase):
             self.assertNotRegex(text, r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.name)
             for address in re.findall(r"""["'(]((?:https?:)?//[^"'\s)]+)""", text):
                 self.assertEqual(address, "http://www.w3.org/2000/svg", path.name)
-
-
-class RealServer(PageCase):
-    """The page as the binary serves it, with the default model."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.address, why_not = serve(cls, cls.binary, free_port())
-        if not cls.address:
-            raise unittest.SkipTest(why_not)
-
-    def setUp(self):
-        super().setUp()
-        self.url = self.address
-
-    def test_a_question_is_answered_and_the_dashboard_moves(self):
-        self.open()
-        self.page.wait_for_selector("#welcome-model:not(:empty)")
-        self.page.click("#open-settings")
-        self.page.fill("#sampling-temperature", "0")
-        self.page.press("#sampling-temperature", "Tab")
-        answer = self.ask("What is the capital of France?")
-        self.assertIn("Paris", answer.inner_text())
-        self.assertRegex(answer.locator(".stats").inner_text(), r"^\d+ tokens · [\d.,]+ tokens/s · first after ")
-        self.shot("real-1-chat")
-        self.say("Tell me a long story.")
-        self.page.wait_for_selector("#stop:not([hidden])")
-        self.page.evaluate("location.hash = '#dashboard'")
-        self.until("() => parseFloat(document.querySelector('.figure .value')?.textContent) > 0")
-        self.shot("real-2-dashboard")
-        self.assertRegex(self.page.inner_text("#totals"), r"Answer tokens\n[1-9]")
-        self.page.evaluate("location.hash = '#chat'")
-        if self.page.is_visible("#stop"):
-            self.page.click("#stop")
-        self.until_done()
-
-    def test_the_files_come_as_the_tree_has_them_under_the_same_policy(self):
-        for path in [*WEB.iterdir(), WEB]:
-            name = "" if path == WEB else path.name
-            with urllib.request.urlopen(self.address + name) as answer:
-                self.assertEqual(answer.read(), (WEB / (name or "index.html")).read_bytes())
-                self.assertEqual(answer.headers["Content-Type"].lower(), page_stub.TYPES[pathlib.Path(name or "x.html").suffix].lower())
-                policy = {rule.strip() for rule in answer.headers["Content-Security-Policy"].split(";") if rule.strip()}
-                self.assertLessEqual({rule.strip() for rule in page_stub.CSP.split(";")}, policy)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // Draws the curves of the dashboard on a canvas. Time runs to the right; the newest sample is at the right edge.
 
 const kWindows = [60, 180];  // seconds shown: the first that holds what there is, else the last
-const kPad = {left: 46, right: 10, top: 10, bottom: 20};  // pixels
+const kPad = {left: 56, right: 10, top: 10, bottom: 20};  // pixels
 
 // A round number at or above the largest value, and the lines between: {top, lines}.
 export function niceScale(largest) {

@@ -123,6 +123,7 @@ export function setLanguage(choice) {
 export const formatCount = (n) => new Intl.NumberFormat(document.documentElement.lang).format(n);
 
 export function formatSeconds(seconds) {
+  if (seconds === 0) return "0";
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 0.01) return `${(seconds * 1e3).toFixed(1)} ms`;
   if (seconds < 1) return `${Math.round(seconds * 1e3)} ms`;
