@@ -1,6 +1,7 @@
 // From events to the bytes of answers: chunks, whole bodies, and that both say the same.
 #include <cmath>
 
+#include "openai/event_testing.h"
 #include "openai/testing.h"
 #include "whippet/whippet.h"
 

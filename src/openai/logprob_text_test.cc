@@ -1,4 +1,5 @@
 // Log-probabilities in answers, and that a stream put together says what the whole answer says.
+#include "openai/event_testing.h"
 #include "openai/testing.h"
 
 namespace whippet::openai {
@@ -20,6 +21,9 @@ class Logprobs : public CodecTest {
 
   static void append(json& list, const json& more) {
     for (const json& item : more) list.push_back(item);
+  }
+  static std::string text_of(const json& chunk) {
+    return chunk.contains("delta") ? chunk["delta"].value("content", "") : chunk["text"].get<std::string>();
   }
   // What the chunks of a stream add up to: a whole body's choices.
   static json assembled(const std::vector<json>& events) {
@@ -62,7 +66,8 @@ TEST_F(Logprobs, OfAChat) {
   ASSERT_EQ(content.size(), 4u);
   EXPECT_EQ(content[0],
             json::parse(R"({"token": "bytes:\\xc3", "logprob": -1.0, "bytes": [195], "top_logprobs": [
-      {"token": "x", "logprob": -0.25, "bytes": [120]}, {"token": "bytes:\\xc3", "logprob": -1.0, "bytes": [195]}]})"));
+      {"token": "x", "logprob": -0.25, "bytes": [120]},
+      {"token": "bytes:\\xc3", "logprob": -1.0, "bytes": [195]}]})"));
   EXPECT_EQ(content[2]["token"], "!");
   EXPECT_EQ(content[3]["token"], "<|im_end|>");
   EXPECT_EQ(body["choices"][0]["logprobs"]["refusal"], nullptr);
