@@ -1,5 +1,7 @@
 #include "api/streamer.h"
 
+#include <pthread.h>
+
 #include <string>
 #include <utility>
 
@@ -28,6 +30,7 @@ Result<uint64_t> Streamer::submit(CoreRequest request, EventCallback on_event) {
 }
 
 void Streamer::run() {
+  ::pthread_setname_np(::pthread_self(), "whippet-stream");
   std::vector<CoreEvent> batch;
   while (core_.events().take(batch)) {
     find_streams(batch);

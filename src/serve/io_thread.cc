@@ -1,5 +1,7 @@
 #include "serve/io_thread.h"
 
+#include <pthread.h>
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -19,6 +21,7 @@ IoThread::~IoThread() { stop(); }
 
 void IoThread::start() {
   thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "whippet-io");
     schedule_tick();
     context_.run();
   });

@@ -83,8 +83,27 @@ HttpResponse models(const Shared& shared, const HttpRequest&) {
   return json(openai::models_body(shared.service.load()->context));
 }
 
+int hex_digit(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+// "lab/name" of "lab%2Fname", which is how clients write a name with a slash in a path.
+std::string percent_decoded(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '%' && i + 2 < text.size();
+    const int high = escape ? hex_digit(text[i + 1]) : -1, low = escape ? hex_digit(text[i + 2]) : -1;
+    const bool whole = high >= 0 && low >= 0;
+    plain += whole ? static_cast<char>(high * 16 + low) : text[i];
+    if (whole) i += 2;
+  }
+  return plain;
+}
+
 HttpResponse model(const Shared& shared, const HttpRequest& request) {
-  const std::string_view id = request.path().substr(std::string_view("/v1/models/").size());
+  const std::string id = percent_decoded(request.path().substr(std::string_view("/v1/models/").size()));
   return outcome_response(openai::model_body(shared.service.load()->context, id));
 }
 
