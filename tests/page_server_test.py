@@ -3,6 +3,7 @@
 Usage: page_server_test.py BUILD_FOLDER BINARY [unittest's arguments]
 """
 
+import json
 import pathlib
 import unittest
 import urllib.error
@@ -77,6 +78,20 @@ class RealAnswers(RealServer):
         self.open()
         self.ask("word " * 9000)
         self.assertIn("too long for this model", self.page.inner_text(".why.bad"))
+
+    def test_the_stub_speaks_as_the_server_does(self):
+        def shape(value):
+            return {key: shape(item) for key, item in value.items()} if isinstance(value, dict) else type(value) in (int, float)
+
+        def within(stub, real):
+            return stub == real or isinstance(stub, dict) and all(key in real and within(stub[key], real[key]) for key in stub)
+
+        for path in ("stats", "version", "v1/models"):
+            with urllib.request.urlopen(self.stub.url + path) as stub, urllib.request.urlopen(self.address + path) as real:
+                said, meant = json.load(stub), json.load(real)
+            if path == "v1/models":
+                said, meant = said["data"][0], meant["data"][0]
+            self.assertTrue(within(shape(said), shape(meant)), f"{path}: {said} is not {meant}")
 
     def test_the_files_come_as_the_tree_has_them_under_the_same_policy(self):
         for path in [*WEB.iterdir(), WEB]:

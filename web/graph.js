@@ -1,7 +1,7 @@
 // Draws the curves of the dashboard on a canvas. Time runs to the right; the newest sample is at the right edge.
 
 const kWindows = [60, 180];  // seconds shown: the first that holds what there is, else the last
-const kPad = {left: 56, right: 10, top: 10, bottom: 20};  // pixels
+const kPad = {right: 10, top: 10, bottom: 20};  // pixels; on the left as wide as the words of the axis
 
 // A round number at or above the largest value, and the lines between: {top, lines}.
 export function niceScale(largest) {
@@ -19,6 +19,7 @@ export class Graph {
     this.options = options;
     this.samples = [];
     this.pointer = null;  // x in pixels
+    this.left = 0;        // pixels before the curves
     canvas.addEventListener("pointermove", (event) => this.point(event.offsetX));
     canvas.addEventListener("pointerleave", () => this.point(null));
   }
@@ -37,17 +38,17 @@ export class Graph {
     return Math.abs(near.time - time) < 3000 ? near : undefined;
   }
 
-  get width() { return this.canvas.clientWidth - kPad.left - kPad.right; }
+  get width() { return this.canvas.clientWidth - this.left - kPad.right; }
   get height() { return this.canvas.clientHeight - kPad.top - kPad.bottom; }
-  timeAt(x) { return this.end - (1 - (x - kPad.left) / this.width) * this.window * 1000; }
-  x(time) { return kPad.left + (1 - (this.end - time) / (this.window * 1000)) * this.width; }
+  timeAt(x) { return this.end - (1 - (x - this.left) / this.width) * this.window * 1000; }
+  x(time) { return this.left + (1 - (this.end - time) / (this.window * 1000)) * this.width; }
   y(value) { return kPad.top + (1 - Math.min(value / this.top, 1)) * this.height; }
 
   // Stacked, a series stands on those before it and is not drawn where it adds nothing.
-  valueOf(sample, key, below) {
+  valueOf(sample, key, index, below) {
     const value = sample[key] ?? null;
     if (!this.options.stacked || value === null) return value;
-    return value === 0 && below > 0 ? null : value + below;
+    return value === 0 && index > 0 ? null : value + below;
   }
 
   total(sample) {
@@ -71,10 +72,12 @@ export class Graph {
     const pen = this.pen = canvas.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+    pen.font = `11px ${this.style.fontFamily}`;
+    this.left = 10 + Math.max(...this.scale.lines.map((value) => pen.measureText(options.format(value)).width));
     this.drawAxes();
     let below = this.samples.map(() => 0);
-    for (const series of options.series) {
-      const values = this.samples.map((s, i) => (this.valueOf(s, series.key, below[i])));
+    for (const [index, series] of options.series.entries()) {
+      const values = this.samples.map((s, i) => this.valueOf(s, series.key, index, below[i]));
       this.drawSeries(series, values, below);
       below = options.stacked ? values.map((v, i) => v ?? below[i]) : below;
     }
@@ -89,7 +92,6 @@ export class Graph {
 
   drawAxes() {
     const {pen, options} = this;
-    pen.font = `11px ${this.style.fontFamily}`;
     pen.fillStyle = this.colour("--muted");
     pen.strokeStyle = this.colour("--line");
     pen.lineWidth = 1;
@@ -98,17 +100,17 @@ export class Graph {
     for (const value of this.scale.lines) {
       const y = Math.round(this.y(value)) + 0.5;
       pen.beginPath();
-      pen.moveTo(kPad.left, y);
-      pen.lineTo(kPad.left + this.width, y);
+      pen.moveTo(this.left, y);
+      pen.lineTo(this.left + this.width, y);
       pen.stroke();
-      pen.fillText(options.format(value), kPad.left - 7, y);
+      pen.fillText(options.format(value), this.left - 7, y);
     }
     pen.textBaseline = "alphabetic";
     const bottom = this.canvas.clientHeight - 5;
-    pen.fillText(options.now(), kPad.left + this.width, bottom);
+    pen.fillText(options.now(), this.left + this.width, bottom);
     for (let minutes = this.window / 60; minutes >= 1; --minutes) {
-      const x = kPad.left + (1 - (minutes * 60) / this.window) * this.width;
-      pen.textAlign = x === kPad.left ? "left" : "center";
+      const x = this.left + (1 - (minutes * 60) / this.window) * this.width;
+      pen.textAlign = x === this.left ? "left" : "center";
       pen.fillText(options.ago(minutes), x, bottom);
     }
   }
