@@ -59,6 +59,7 @@ void Connection::close() {
   answer_.reset();
   if (busy_) --shared_.counters.busy;
   busy_ = false;
+  count_body(0);
   transport_.close();
   io_.remove(slot_);
 }
@@ -107,6 +108,7 @@ bool Connection::process_one() {
   switch (state) {
     case RequestReader::State::kNeedMore:
       if (phase_ == Phase::kIdle && !input_.empty()) set_phase(Phase::kHead);
+      if (phase_ == Phase::kBody) count_body(reader_.body_size());
       if (input_.capacity() > kMaxAhead && input_.empty()) input_ = {};
       return false;
     case RequestReader::State::kHead:
@@ -114,6 +116,7 @@ bool Connection::process_one() {
       begin_request();
       return true;
     case RequestReader::State::kComplete:
+      count_body(0);
       dispatch();
       return true;
     case RequestReader::State::kFailed:
@@ -138,6 +141,14 @@ void Connection::begin_request() {
     return respond(std::move(*refusal));
   }
   if (request.expects_continue && request.has_body) send("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+// Many large bodies at once are refused before they fill the memory.
+void Connection::count_body(size_t size) {
+  const uint64_t all = shared_.body_bytes += size - body_counted_;
+  body_counted_ = size;
+  if (size > 0 && all > shared_.max_body_bytes())
+    fail(503, "too many large requests at once: try again later");
 }
 
 void Connection::fail(int status, const std::string& problem) {

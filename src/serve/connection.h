@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <variant>
 
 #include "serve/answer_stream.h"
@@ -27,14 +26,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Connection(Shared& shared, IoThread& io, uint32_t slot, tcp::socket socket);
   ~Connection();
-
   void start();
   void close();
   void tick(Clock::time_point now);  // some times a second: deadlines, silence
   // An open answer ends with an error: the server stops.
   void abort_answer();
 
-  // Whether what is sent to this request is still wanted.
+  // Whether this request still wants what is sent to it.
   bool awaits(uint64_t exchange) const { return exchange == exchange_ && phase_ == Phase::kAnswering; }
   // The answer of a route that took its time.
   void answered(HttpResponse response);
@@ -52,7 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kBody,       // its head was let in
     kAnswering,  // a route works on it
     kFlushing,   // the answer is complete, the client has not taken all of it
-    kLingering,  // all is sent; reads until the client closes, so that it gets to see the answer
+    kLingering,  // all is sent; reads until the client closes, so that it sees the answer
     kClosed,
   };
 
@@ -63,6 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void process_input();
   bool process_one();
   void begin_request();
+  void count_body(size_t size);
   void dispatch();
   void start_work(const Route& route);
   void start_answer(const Route& route);
@@ -96,6 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point since_;      // in this phase
   Clock::time_point last_sent_;  // bytes were taken by the socket
   std::string input_;            // what was read and belongs to no request yet
+  size_t body_counted_ = 0;      // in Shared::body_bytes
 
   // Of the request that is answered.
   uint64_t exchange_ = 0;

@@ -185,6 +185,7 @@ void Connection::respond(HttpResponse response) {
 
 void Connection::finish_answer() {
   log_access();
+  count_body(0);
   exchange_ = 0;
   answer_.reset();
   early_.reset();

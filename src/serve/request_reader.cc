@@ -74,6 +74,8 @@ void RequestReader::reset() {
   has_head_ = false;
 }
 
+size_t RequestReader::body_size() const { return parser_ ? parser_->beast.get().body().size() : 0; }
+
 RequestReader::State RequestReader::fail(int status, std::string problem) {
   status_ = status;
   problem_ = std::move(problem);

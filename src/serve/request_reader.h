@@ -31,7 +31,7 @@ class RequestReader {
 
   HttpRequest& request() { return request_; }
   const HttpRequest& request() const { return request_; }
-  bool has_head() const { return has_head_; }
+  size_t body_size() const;               // so far
   int status() const { return status_; }  // 400, 413, 431, 501 or 505
   const std::string& problem() const { return problem_; }
 

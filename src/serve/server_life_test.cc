@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
@@ -271,8 +272,10 @@ TEST_F(ServerLife, WhatDoesNotEndInTimeEndsWithAnError) {
   whole.send(chat(900, false));
   ASSERT_TRUE(eventually([this] { return json::parse(ask(get("/load")).body)["server_load"] == 2; }));
   server->drain();
-  std::thread steps([this] { eventually([this] { return gate.allow(1), engine_is_empty(); }); });
+  std::atomic<bool> over = false;
+  std::thread steps([&] { eventually([&] { return gate.allow(1), over.load(); }); });
   EXPECT_FALSE(server->wait());
+  over = true;
   steps.join();
   const std::string rest = stream.read_all();
   EXPECT_THAT(rest, HasSubstr("shutting down"));

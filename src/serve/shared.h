@@ -48,6 +48,10 @@ struct Shared {
 
   std::atomic<bool> aborting = false;  // the time to drain is over: answers end with an error
 
+  // Bytes of bodies that are being received, on all connections together.
+  std::atomic<uint64_t> body_bytes = 0;
+  uint64_t max_body_bytes() const { return 32 * config.max_request_size; }
+
   // The streamer thread's own: what it has for each I/O thread so far. [io_threads]
   std::vector<Deliveries> outbox;
 
