@@ -54,7 +54,7 @@ class Looks(PageCase):
         self.check()
         self.shot(f"{name}-3-settings")
         self.page.click("#close-settings")
-        self.say("long")
+        self.say("endless")
         self.page.evaluate("location.hash = '#dashboard'")
         self.until("() => parseFloat(document.querySelector('.figure .value')?.textContent) > 0")
         self.page.wait_for_timeout(6000)  # some seconds of curve to look at

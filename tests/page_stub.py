@@ -5,6 +5,7 @@ see answer_of().
 """
 
 import http.server
+import itertools
 import json
 import pathlib
 import socket
@@ -104,7 +105,7 @@ def answer_of(text):
     """The pieces of the answer to a message."""
     known = {"hostile": pieces_of(HOSTILE), "long line": ["x" * 100_000], "chinese": pieces_of(CHINESE, 1),
              "slow": ["one ", "two ", "three"], "half fence": ["Look:\n\n```py", "thon\nprint(1)\n", "print(2)"],
-             "short": ["Yes."], "nothing": [], "long": pieces_of(PROSE * 6)}
+             "short": ["Yes."], "nothing": [], "endless": itertools.repeat("word ")}
     return known.get(text, pieces_of(PROSE))
 
 

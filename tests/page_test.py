@@ -271,7 +271,7 @@ class Dashboard(PageCase):
     def test_figures_and_curves_move(self):
         self.state.delay = 0.01
         self.open()
-        self.say("long")
+        self.say("endless")
         self.page.click("#link-dashboard")
         self.until("() => parseFloat(document.querySelector('.figure .value')?.textContent) > 0")
         self.assertRegex(self.page.inner_text("#totals"), r"Answer tokens\n\d+")

@@ -69,7 +69,7 @@ class PageCase(unittest.TestCase):
         settings = {"viewport": self.viewport, "locale": "en-US", **self.options, **options}
         self.context = self.browser.new_context(**settings)
         self.addCleanup(self.context.close)
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(60_000)
         self.page = self.watch(self.context.new_page())
         self.page.goto(self.url + view)
         return self.page
@@ -94,7 +94,7 @@ class PageCase(unittest.TestCase):
     def until(self, script, arg=None):
         """Waits until the function, given as JavaScript, is true in the page. Playwright's own wait_for_function
         evaluates strings inside the page, which the page's policy forbids."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not self.page.evaluate(script, arg):
             self.assertLess(time.monotonic(), end, f"never true: {script}")
             self.page.wait_for_timeout(20)
