@@ -23,10 +23,10 @@ def stamp():
 
 
 def use(build):
-    """Lets this process import them."""
+    """Lets this process import them, before what this Python has of the same names, which may be older."""
     folder = str(folder_of(build))
     if folder not in sys.path:
-        sys.path.append(folder)
+        sys.path.insert(1, folder)
 
 
 def main():
