@@ -51,6 +51,7 @@ Command generate_command();
 Command inspect_command();
 Command list_command();
 Command logits_command();
+Command prompt_command();
 Command pull_command();
 Command render_command();
 Command rm_command();
