@@ -48,7 +48,7 @@ struct Context {
   int64_t created = 0;                    // seconds since 1970: of the model cards
   int32_t max_model_len = 0;
   int32_t vocab_size = 0;                     // token ids are below it
-  SamplingParams default_sampling = {};       // of what a request does not say
+  SamplingParams default_sampling = {};       // of what a request does not say, but for max_tokens
   std::optional<int32_t> default_max_tokens;  // of chats; none: the rest of the context
   std::string chat_template_kwargs_json;      // an object, under the request's own; may be empty
   bool strict_fields = false;                 // a field that is not known is a 400

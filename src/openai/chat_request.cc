@@ -66,10 +66,6 @@ Outcome<std::unique_ptr<Exchange>> read_chat(const Context& context, Json body, 
   if (Refusal refusal = read_chat_lengths(body, fields.params)) return std::move(*refusal);
   if (Refusal refusal = read_chat_logprobs(body, fields.params)) return std::move(*refusal);
   if (Refusal refusal = check_ranges(context, fields, kChat)) return std::move(*refusal);
-  if (flag(body, "add_special_tokens", false))
-    return unsupported(
-        "add_special_tokens",
-        "add_special_tokens: a chat has the special tokens that its template writes; leave it out");
   Outcome<RenderedChat> rendered = render_chat(context, body);
   if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
   RenderedChat& chat = std::get<0>(rendered);
@@ -89,6 +85,10 @@ Outcome<RenderedChat> render_chat(const Context& context, Json& body) {
   const auto messages = body.find("messages");
   if (messages == body.end() || messages->is_null())
     return missing("messages", "messages: an array of messages is missing");
+  if (flag(body, "add_special_tokens", false))
+    return unsupported(
+        "add_special_tokens",
+        "add_special_tokens: a chat has the special tokens that its template writes; leave it out");
   if (Refusal refusal = read_messages(*messages)) return std::move(*refusal);
   Outcome<Json> variables = template_variables(context, body);
   if (auto* error = std::get_if<ApiError>(&variables)) return std::move(*error);

@@ -100,6 +100,8 @@ TEST_F(CompletionRequest, TokenizeIsWhatACompletionOrAChatWouldBe) {
   EXPECT_THAT(tokens({{"model", "x"}, {"prompt", "Hi"}}), StartsWith("404 model model_not_found"));
   EXPECT_THAT(tokens(json::object()), StartsWith("400 prompt missing"));
   EXPECT_THAT(tokens({{"prompt", "x"}, {"messages", messages}}), HasSubstr("exclude each other"));
+  EXPECT_THAT(tokens({{"messages", messages}, {"add_special_tokens", true}}),
+              StartsWith("400 add_special_tokens"));
   EXPECT_THAT(tokens({{"prompt", 5}}), StartsWith("400 prompt invalid_type"));
   EXPECT_THAT(tokens({{"prompt", "x"}, {"add_special_tokens", 1}}),
               StartsWith("400 add_special_tokens invalid_type"));

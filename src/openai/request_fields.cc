@@ -121,6 +121,7 @@ Refusal read_request_fields(const Context& context, const Json& body, Route rout
   if (Refusal refusal = check_fields(body, route, context.strict_fields, fields.ignored)) return refusal;
   if (Refusal refusal = read_model(context, body, fields.model)) return refusal;
   fields.params = context.default_sampling;
+  fields.params.max_tokens.reset();  // what a request does not ask for is no reason to refuse a long prompt
   if (Refusal refusal = read_sampling(body, route, fields.params)) return refusal;
   if (Refusal refusal = read_stream(body, fields)) return refusal;
   if (Refusal refusal = read_limits(context, body, fields)) return refusal;
