@@ -16,13 +16,13 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kHelp =
-    R"(The prompt templates that a server or a chat can be told to use: "default" is the model's own, "minimal" the
-same without the system message that it puts before chats that bring none, and --prompt-template-dir holds more.
-A folder with only tokenizer files is enough.
+    R"(The prompt templates that a server or a chat can be told to use: "default" is the model's own, "minimal"
+the same without the system message that it puts before chats that bring none, and --prompt-template-dir
+holds more. A folder with only tokenizer files is enough.
 
-With --compare, the tokens of every template on the same chats, and what each saves over the default one. The chats
-are the lines of --prompts FILE: a text, {"prompt": "..."} or {"messages": [...], "tools": [...]}; without it, a
-short question.
+With --compare, the tokens of every template on the same chats, and what each saves over the default one.
+The chats are the lines of --prompts FILE: a text, {"prompt": "..."} or {"messages": [...], "tools": [...]};
+without it, a short question.
 
 Examples:
   whippet prompt --compare
