@@ -1,4 +1,5 @@
-// whippet bench latency: how fast one batch of equal requests is, as shares of what the machine can do.
+// whippet bench latency: how fast one batch of equal requests is, as shares of what the machine can do; and
+// the command itself (bench serve is in bench_serve).
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -9,6 +10,7 @@
 #include "backend/cpu/probe.h"
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "cli/bench_serve.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/failure.h"
@@ -21,10 +23,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
-constexpr const char* kHelp = R"(Measure this machine with a model.
+constexpr const char* kHelp = R"(Measure this machine with a model, or a server.
 
 Examples:
   whippet bench latency
+  whippet bench serve --num-prompts 200 --max-concurrency 32
   whippet bench latency org/name --prompt-len 512 --output-len 64 --batch 1 --json)";
 
 constexpr const char* kLatencyHelp =
@@ -201,10 +204,7 @@ int32_t number(const CLI::Option* option, int32_t other) {
   return option->count() > 0 ? option->as<int32_t>() : other;
 }
 
-Run setup(CLI::App& app, const Context& context) {
-  app.require_subcommand(1);
-  CLI::App& latency =
-      *app.add_subcommand("latency", "time to first token and tokens per second of one batch");
+Run setup_latency(CLI::App& latency, const Context& context) {
   latency.description(std::string(kLatencyHelp) + "\n");
   latency.fallthrough();
   const Work defaults;
@@ -227,11 +227,22 @@ Run setup(CLI::App& app, const Context& context) {
   };
 }
 
+Run setup(CLI::App& app, const Context& context) {
+  app.require_subcommand(1);
+  CLI::App& latency =
+      *app.add_subcommand("latency", "time to first token and tokens per second of one batch");
+  CLI::App& serve = *app.add_subcommand("serve", "load on a server, and what its clients see");
+  serve.fallthrough();
+  const Run run_latency = setup_latency(latency, context);
+  const Run run_serve = setup_bench_serve(serve, context);
+  return [run_latency, run_serve, &serve] { return serve.parsed() ? run_serve() : run_latency(); };
+}
+
 }  // namespace
 
 Command bench_command() {
   return {.name = "bench",
-          .summary = "measure this machine with a model",
+          .summary = "measure this machine with a model, or a server",
           .help = kHelp,
           .setup = setup,
           .default_log_level = "warning"};

@@ -1,0 +1,23 @@
+// The figures of `whippet bench serve`, from what each request was answered.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/bench_answer.h"
+
+namespace whippet {
+
+// The value below which a share `p` (0 to 1) of `values` lies, between two of them on the line through both;
+// 0 where there is none. Sorts them.
+double percentile(std::vector<double>& values, double p);
+
+// `seconds`: from the first request to the end of the last answer. Keys are those of vLLM's benchmark where
+// they mean the same: duration, completed, failed, request_throughput, mean_ttft_ms, p99_itl_ms, ...; times
+// are those of complete answers.
+nlohmann::ordered_json bench_report(const std::vector<BenchAnswer>& answers, double seconds);
+// As a person reads it.
+std::string bench_table(const nlohmann::ordered_json& report);
+
+}  // namespace whippet
