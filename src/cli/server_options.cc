@@ -88,24 +88,24 @@ Strings split_variable(const std::string& text) {
   return parts;
 }
 
-bool is_list(std::string_view name) {
-  ServerConfig config;
-  bool list = false;
-  ServerConfig::fields(config, [&](const char* knob, auto& value, const char*) {
-    if (name == knob) list = std::is_same_v<std::remove_reference_t<decltype(value)>, Strings>;
+// The knobs, and whether each is a list.
+std::vector<std::pair<std::string, bool>> knobs() {
+  std::vector<std::pair<std::string, bool>> all;
+  const ServerConfig config;
+  ServerConfig::fields(config, [&](const char* name, const auto& value, const char*) {
+    all.emplace_back(name, std::is_same_v<std::remove_cvref_t<decltype(value)>, Strings>);
   });
-  return list;
+  return all;
 }
 
 Status read_environment(const Context& context, ServerConfig& config) {
-  for (const std::string& variable : ServerOptions::variables()) {
+  for (const auto& [name, is_list] : knobs()) {
+    const std::string variable = variable_name(name);
     const auto found = context.variables.find(variable);
     if (found == context.variables.end()) continue;
-    if (found->second.find("://") != std::string::npos && variable == "WHIPPET_PORT")
-      continue;  // Kubernetes'
-    const std::string name =
-        knob_name(std::string_view(variable).substr(std::string_view("WHIPPET_").size()));
-    const Strings values = is_list(name) ? split_variable(found->second) : Strings{found->second};
+    // Kubernetes sets it for a service of the name whippet.
+    if (variable == "WHIPPET_PORT" && found->second.find("://") != std::string::npos) continue;
+    const Strings values = is_list ? split_variable(found->second) : Strings{found->second};
     if (!values.empty()) WH_TRY(set_knob(config, name, values, variable));
   }
   return {};
@@ -148,9 +148,7 @@ ServerOptions::ServerOptions(CLI::App& app, const Context& context) : context_(&
 
 std::vector<std::string> ServerOptions::variables() {
   std::vector<std::string> names;
-  const ServerConfig defaults;
-  ServerConfig::fields(
-      defaults, [&](const char* name, const auto&, const char*) { names.push_back(variable_name(name)); });
+  for (const auto& [name, is_list] : knobs()) names.push_back(variable_name(name));
   return names;
 }
 
