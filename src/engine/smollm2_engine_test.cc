@@ -80,7 +80,7 @@ TEST_F(SmolLm2Engine, MixedRequestsTogetherAnswerAsAlone) {
   EXPECT_GT(preemptions, 0u);
 }
 
-TEST_F(SmolLm2Engine, Long64MixedRequestsUnderEveryChunkThreadAndShortage) {
+TEST_F(SmolLm2Engine, Long64MixedRequestsUnderEveryChunkAndThreadCount) {
   const TestModel two = load(2);
   const std::vector<CoreRequest> requests = mixed_requests(64, 100, 24);
   const Answers alone = run_alone(two, requests);
@@ -88,15 +88,21 @@ TEST_F(SmolLm2Engine, Long64MixedRequestsUnderEveryChunkThreadAndShortage) {
     expect_equal(run_together(two, test_limits(two, config_of(rows), 8192), requests, 0), alone, 64,
                  fmt::format("{} rows, ", rows));
   }
-  uint64_t preemptions = 0;
-  EngineConfig tight = config_of(64);
-  tight.block_size = 8;
-  expect_equal(run_together(two, test_limits(two, tight, 320), requests, 0, &preemptions), alone, 64,
-               "preempted, ");
-  EXPECT_GT(preemptions, 10u);
   const TestModel one = load(1);
   expect_equal(run_together(one, test_limits(one, config_of(64), 8192), requests, 0), alone, 64,
                "one thread, ");
+}
+
+TEST_F(SmolLm2Engine, LongAnswersAreThoseOfRequestsAloneWhileBlocksAlwaysRunOut) {
+  const TestModel model = load(2);
+  const std::vector<CoreRequest> requests = mixed_requests(32, 30, 90);
+  EngineConfig tight = config_of(64);
+  tight.max_model_len = 128;
+  tight.block_size = 8;
+  uint64_t preemptions = 0;
+  const Answers together = run_together(model, test_limits(model, tight, 128), requests, 0, &preemptions);
+  expect_equal(together, run_alone(model, requests), 32, "preempted, ");
+  EXPECT_GT(preemptions, 20u);
 }
 
 }  // namespace
