@@ -5,6 +5,8 @@ Usage: client_shapes_test.py BUILD_FOLDER BINARY [unittest's arguments]
 """
 
 import http.client
+import http.server
+import itertools
 import json
 import pathlib
 import re
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 from page_testing import free_port
@@ -153,6 +156,37 @@ class Curl(Shapes):
         self.assertRegex(self.curl("health", "--head"), "^HTTP/1.1 200 OK\n")
 
 
+class PlainServer(http.server.BaseHTTPRequestHandler):
+    """What another server may be like: no field beyond OpenAI's, no usage, other ends of line, an end with the
+    connection's, errors now and then."""
+
+    asked = itertools.count(-1)  # the first is the one that finds out what the server knows
+
+    def do_GET(self):
+        self.answer(200, b'{"object":"list","data":[{"id":"plain"}]}')
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.headers["Authorization"] != "Bearer sk-1":
+            return self.answer(401, b'{"error":{"message":"who are you?"}}')
+        if "ignore_eos" in body:
+            return self.answer(400, b'{"error":{"message":"Unrecognized request argument supplied: ignore_eos"}}')
+        text = b': hello\r\n\r\ndata: {"choices":[{"delta":{"content":"a"}}]}\r\n\r\n'
+        number = next(PlainServer.asked)
+        if number == 2:
+            return self.answer(429, b"slow down")
+        ends = {4: b"", 6: b'data: {"error":{"message":"overloaded"}}\r\n\r\n'}
+        return self.answer(200, text * 2 + ends.get(number, b"data: [DONE]\r\n\r\n"))
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
 class Bench(Shapes):
     test_chats = test_completions = None
 
@@ -185,6 +219,19 @@ class Bench(Shapes):
             report = json.loads(saved.read_text())
         self.assertEqual((report["completed"], report["errors"], report["request_rate"]), (6, {"HTTP 400": 2}, 50))
         self.assertRegex(done.stdout, r"(?s)6 answers in .* 2 failed.*HTTP 400 +2\n.*time to first token")
+
+    def test_a_server_that_knows_less(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), PlainServer)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        arguments = ["--base-url", f"http://127.0.0.1:{server.server_port}/v1", "--api-key", "sk-1", "--num-prompts", "9", "--json"]
+        done = self.bench(*arguments)
+        self.assertIn("does not know ignore_eos", done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["model_id"], report["completed"], report["total_output_tokens"], report["ignore_eos"]), ("plain", 6, 12, False))
+        self.assertEqual(report["errors"], {"HTTP 429": 1, "answer cut off": 1, "error in the stream": 1})
+        self.assertIn("HTTP 401", self.bench(*arguments, "--model", "plain", "--api-key", "none", code=1).stderr)
 
     def test_what_cannot_be_measured_is_said(self):
         self.assertIn("the model 'nobody' does not exist", self.bench("--model", "nobody", code=1).stderr)
