@@ -16,12 +16,13 @@ from page_testing import free_port
 from serving import serve
 
 BUILD, BINARY = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-GUIDE = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "server.md").read_text()
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+GUIDE = (ROOT / "docs" / "server.md").read_text()
 ADDRESS = "http://127.0.0.1:8000"
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.S | re.M)
+def blocks(language, text=GUIDE):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.S | re.M)
 
 
 class Guide(unittest.TestCase):
@@ -49,9 +50,21 @@ class Guide(unittest.TestCase):
         self.assertEqual(json.loads(events[-2])["usage"]["completion_tokens"], answer["usage"]["completion_tokens"])
         self.assertEqual(len(json.loads(self.run_block(["sh", "-c"], texts))["choices"]), 2)
 
+    def test_the_readmes(self):
+        for name in ("README.md", "README.zh.md"):
+            text = (ROOT / name).read_text()
+            with self.subTest(name):
+                (command,) = blocks("sh", text)
+                self.assertIn("Paris", self.run_block(["sh", "-c"], command))
+                self.assertEqual(len(blocks("python", text)), 2)
+                self.run_python(blocks("python", text))
+
     def test_python(self):
+        self.run_python(blocks("python"))
+
+    def run_python(self, texts):
         packages = [path.name for path in python_packages.folder_of(BUILD).glob("*")]
-        for text in blocks("python"):
+        for text in texts:
             package = re.search(r"^from (\w+)", text).group(1)
             with self.subTest(package):
                 if package not in packages:
