@@ -113,8 +113,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Early> early_;
 
   std::string in_flight_;  // being written
-  size_t in_flight_begin_ = 0;
-  std::string backlog_;  // behind it
+  std::string backlog_;    // behind it
+  size_t in_flight_begin_ = 0, largest_send_ = 0;
 };
 
 }  // namespace whippet::serve

@@ -1,6 +1,7 @@
 // The second half of Connection: from an answer to bytes on the wire.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -60,6 +61,7 @@ void Connection::begin_stream(AnswerStream& answer) {
   const Early early = std::move(*std::exchange(early_, std::nullopt));
   bytes += early.bytes;
   streaming_ = true;
+  largest_send_ = 0;
   status_ = 200;
   send(bytes);
   if (!early.last || phase_ != Phase::kAnswering) return;
@@ -109,9 +111,13 @@ void Connection::send(std::string_view bytes) {
   send(std::span(&piece, 1));
 }
 
-// The usual case ends with one system call. What the socket does not take is kept, up to a bound for streams.
+// The usual case ends with one system call. What the socket does not take is kept, up to a bound for streams:
+// beyond the largest that was sent at once, which may be a long prompt with all its logprobs, and for whose
+// size no reader is to blame.
 void Connection::send(std::span<const iovec> pieces) {
-  size_t skip = 0;
+  size_t size = 0, skip = 0;
+  for (const iovec& piece : pieces) size += piece.iov_len;
+  largest_send_ = std::max(largest_send_, size);
   if (unsent() == 0 && !transport_.tls()) {
     const ssize_t taken = transport_.send_now(pieces);
     if (taken < 0) return on_read(asio::error::connection_reset, {});
@@ -124,7 +130,7 @@ void Connection::send(std::span<const iovec> pieces) {
     skip -= here;
     backlog_.append(static_cast<const char*>(piece.iov_base) + here, piece.iov_len - here);
   }
-  if (streaming_ && unsent() > shared_.config.max_stream_backlog) {
+  if (streaming_ && unsent() > shared_.config.max_stream_backlog + largest_send_) {
     ++shared_.counters.slow_readers;
     log_warning("request {}: {} bytes wait to be read: cut off", request_id_, unsent());
     return close();

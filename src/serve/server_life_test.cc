@@ -127,6 +127,19 @@ TEST_F(ServerLife, AReaderThatDoesNotReadIsCutOffAndBlocksNobody) {
   EXPECT_THAT(slow.read_all(), Not(HasSubstr("[DONE]")));
 }
 
+TEST_F(ServerLife, AReaderIsNotCutOffForTheSizeOfOneEvent) {
+  config.max_stream_backlog = 1;
+  fake.max_model_len = 1'400'000;
+  start();
+  const std::string prompt(1'300'000, '\x01');  // six bytes each in the event: more than a socket keeps
+  RawClient client(server->port(), 4096);
+  client.send(post("/v1/completions",
+                   json{{"prompt", prompt}, {"echo", true}, {"max_tokens", 2}, {"stream", true}}.dump()));
+  const Answer answer = client.read_answer();
+  EXPECT_GT(answer.body.size(), 6 * prompt.size());
+  EXPECT_THAT(answer.body, EndsWith("data: [DONE]\n\n"));
+}
+
 TEST_F(ServerLife, SilenceIsFilledWithComments) {
   config.comment_interval_s = 0.05;
   start();
