@@ -85,6 +85,17 @@ TEST_F(Logprobs, OfACompletion) {
                        {"x": -0.25, "bytes:\\xc3": -1.0, "<|im_end|>": -1.0}]})"));
 }
 
+TEST_F(Logprobs, OffsetsCountTheTextThatIsThere) {
+  const auto offsets = [&](bool skip) {
+    Event event = finish({.completion_tokens = 3}, skip ? "ab" : "a<|im_start|>b");
+    event.token_ids = {'a', kFakeStart, 'b'};
+    const auto exchange = completion({{"logprobs", 0}, {"skip_special_tokens", skip}});
+    return body_of(*exchange, {{with_logprobs(event)}})["choices"][0]["logprobs"]["text_offset"];
+  };
+  EXPECT_EQ(offsets(true), json::parse("[0, 1, 1]"));
+  EXPECT_EQ(offsets(false), json::parse("[0, 1, 13]"));
+}
+
 TEST_F(Logprobs, TokensAsIdsWhereAskedFor) {
   const json body = body_of(*completion({{"logprobs", 0}, {"return_tokens_as_token_ids", true}}),
                             {{with_logprobs(finish({.completion_tokens = 1}, "A"))}});
