@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -40,6 +41,23 @@ class Backend {
   // Lays a weight out for this device's kernels. kUnsupported names what it cannot take.
   virtual Result<LinearWeight> pack(const CanonicalLinear& weight, ComputeType compute) = 0;
 
+  // Host memory that copies from and to the device are quick with.
+  virtual Buffer allocate_host(size_t bytes) { return Buffer::host(bytes); }
+  // As copy_to_host, but returns at once: `to` (of allocate_host) is filled when a mark() taken later is
+  // done.
+  virtual void start_copy_to_host(void* to, const void* from, size_t bytes) { copy_to_host(to, from, bytes); }
+  // A point between ops, and a wait for everything before it. Only the last few marks are known.
+  virtual uint64_t mark() { return 0; }
+  virtual void wait(uint64_t) {}
+  // Does what `body` does, which calls ops alone. Where a key other than 0 comes again the device may repeat
+  // what it did then without calling body: all that body hands to ops must follow from the key.
+  virtual void run_step(uint64_t key, const std::function<void()>& body) {
+    static_cast<void>(key);
+    body();
+  }
+
+  // token_ids[r] = max(drawn[sources[r]], 0) where sources[r] >= 0; others stay. Both [num_tokens].
+  virtual void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) = 0;
   // out[r, :] = table row ids[r].                                ids [out.rows], table [vocab, out.cols]
   virtual void embed(const int32_t* ids, const LinearWeight& table, Mat out) = 0;
   // Each piece of `dim` columns on its own: out = x / sqrt(mean(x^2) + eps) * weight. x, out [n, k * dim],

@@ -1,5 +1,6 @@
 #include "backend/on_host.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -82,11 +83,12 @@ class Matrix {
 
 // A batch whose arrays are on the device.
 struct Batch {
-  Array token_ids, positions, seq_of_token, row_begin, kv_len, block_table, inv_freq;
+  Array token_ids, sources, positions, seq_of_token, row_begin, kv_len, block_table, inv_freq;
   BatchView view;
 
   Batch(Backend& device, const BatchView& host, int32_t num_frequencies)
       : token_ids(device, host.token_ids, words(host.num_tokens)),
+        sources(device, host.sources, words(host.num_tokens)),
         positions(device, host.positions, words(host.num_tokens)),
         seq_of_token(device, host.seq_of_token, words(host.num_tokens)),
         row_begin(device, host.row_begin, words(host.num_seqs + 1)),
@@ -96,6 +98,7 @@ struct Batch {
         inv_freq(device, host.inv_freq, words(host.num_seqs) * static_cast<size_t>(num_frequencies)),
         view(host) {
     view.token_ids = token_ids.as<int32_t>();
+    view.sources = sources.as<int32_t>();
     view.positions = positions.as<int32_t>();
     view.seq_of_token = seq_of_token.as<int32_t>();
     view.row_begin = row_begin.as<int32_t>();
@@ -129,6 +132,16 @@ void OnHost::copy_to_device(void* to, const void* from, size_t bytes) {
 }
 void OnHost::copy_to_host(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void OnHost::fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) {
+  const Batch on_device(*device_, batch, 0);
+  int32_t most = 0;  // of what is drawn
+  for (int32_t r = 0; r < batch.num_tokens; ++r) most = std::max(most, batch.sources[r] + 1);
+  const Array from(*device_, drawn, static_cast<size_t>(most) * 4);
+  const Array to(*device_, token_ids, static_cast<size_t>(batch.num_tokens) * 4);
+  device_->fill_inputs(on_device.view, from.as<int32_t>(), to.as<int32_t>());
+  to.copy_back(token_ids);
 }
 
 void OnHost::embed(const int32_t* ids, const LinearWeight& table, Mat out) {

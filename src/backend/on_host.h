@@ -23,6 +23,7 @@ class OnHost : public Backend {
     return device_->pack(weight, compute);
   }
 
+  void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) override;
   void embed(const int32_t* ids, const LinearWeight& table, Mat out) override;
   void rms_norm(ConstMat x, const float* weight, int32_t dim, float eps, Mat out) override;
   void linear(ConstMat x, const LinearWeight& w, Mat out) override;

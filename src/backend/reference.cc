@@ -66,6 +66,11 @@ std::vector<float> dequantise(const CanonicalLinear& weight) {
   return values;
 }
 
+void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) {
+  for (int32_t r = 0; r < batch.num_tokens; ++r)
+    if (batch.sources[r] >= 0) token_ids[r] = drawn[batch.sources[r]] < 0 ? 0 : drawn[batch.sources[r]];
+}
+
 void embed(const int32_t* ids, const CanonicalLinear& table, Mat out) {
   check_f32(out);
   WH_CHECK_EQ(out.cols, table.in);

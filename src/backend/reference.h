@@ -13,6 +13,7 @@ namespace whippet::reference {
 // [out, in] row-major.
 std::vector<float> dequantise(const CanonicalLinear& weight);
 
+void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids);
 void embed(const int32_t* ids, const CanonicalLinear& table, Mat out);
 void rms_norm(ConstMat x, const float* weight, int32_t dim, float eps, Mat out);
 void linear(ConstMat x, const CanonicalLinear& w, Mat out);

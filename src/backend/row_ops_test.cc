@@ -115,6 +115,18 @@ TEST_P(RowOps, AddAndGatherAreExact) {
   }
 }
 
+TEST_P(RowOps, InputsAreFilledFromWhatWasDrawn) {
+  const std::vector<int32_t> sources = {-1, 2, 0, -1, 1}, drawn = {70, -1, 90};
+  BatchView batch;
+  batch.num_tokens = 5;
+  batch.sources = sources.data();
+  std::vector<int32_t> expected = {1, 2, 3, 4, 5}, actual = expected;
+  reference::fill_inputs(batch, drawn.data(), expected.data());
+  backend_->fill_inputs(batch, drawn.data(), actual.data());
+  EXPECT_EQ(expected, (std::vector<int32_t>{1, 90, 70, 4, 0}));
+  EXPECT_EQ(actual, expected);
+}
+
 // A whole row op is one worker's work per row: more rows or threads must not change a bit.
 TEST_P(RowOps, ARowDoesNotDependOnItsBatchOrThreads) {
   TestMat x = TestMat::random(random_, 70, 2 * 1536), weight = TestMat::random(random_, 1, 2 * 1536);

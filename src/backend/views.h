@@ -8,13 +8,15 @@
 
 namespace whippet {
 
-// The rows of one step. Rows of a sequence are consecutive and in order of position.
+// The rows of one step. Rows of a sequence are consecutive and in order of position. Rows at position -1 only
+// fill up the batch: nothing is stored for them and nothing depends on what they compute.
 struct BatchView {
   int32_t num_tokens = 0;
   int32_t num_seqs = 0;
   int32_t num_logits = 0;
   int32_t max_blocks_per_seq = 0;
   const int32_t* token_ids = nullptr;     // [num_tokens]
+  const int32_t* sources = nullptr;       // [num_tokens] see fill_inputs; may be nullptr where nobody asks
   const int32_t* positions = nullptr;     // [num_tokens] absolute, from 0
   const int32_t* seq_of_token = nullptr;  // [num_tokens] index into the sequences of this step
   const int32_t* row_begin = nullptr;     // [num_seqs + 1] rows [row_begin[s], row_begin[s + 1]) belong to s
@@ -73,11 +75,11 @@ struct SampleRow {
 };
 
 struct SampleArgs {
-  Mat logits;  // [rows, vocab] fp32; overwritten
-  const SampleRow* rows = nullptr;
-  int32_t vocab_used = 0;     // ids from here on are padding of the table and are never drawn
-  int32_t max_logprobs = 0;   // row length of top_ids / top_logprobs
-  int32_t* tokens = nullptr;  // out [rows]; -1 where a row has no finite logit (a broken model)
+  Mat logits;                       // [rows, vocab] fp32; overwritten
+  const SampleRow* rows = nullptr;  // [logits.rows] in host memory, and so is what it points to
+  int32_t vocab_used = 0;           // ids from here on are padding of the table and are never drawn
+  int32_t max_logprobs = 0;         // row length of top_ids / top_logprobs
+  int32_t* tokens = nullptr;        // out [rows]; -1 where a row has no finite logit (a broken model)
   // Out, from the logits as they came, and only of rows with num_logprobs >= 0 (others are left alone):
   float* logprobs = nullptr;      // [rows] of the token, -inf for token -1; may be nullptr
   int32_t* ranks = nullptr;       // [rows] 1 + how many logits are larger, 0 for token -1; may be nullptr

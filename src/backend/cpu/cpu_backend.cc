@@ -63,6 +63,11 @@ void CpuBackend::copy_to_host(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
+void CpuBackend::fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) {
+  for (int32_t r = 0; r < batch.num_tokens; ++r)
+    if (batch.sources[r] >= 0) token_ids[r] = std::max(drawn[batch.sources[r]], 0);
+}
+
 void CpuBackend::rms_norm(ConstMat x, const float* weight, int32_t dim, float eps, Mat out) {
   check_same_shape(x, out);
   WH_CHECK(dim > 0 && x.cols % dim == 0, "{} columns in pieces of {}", x.cols, dim);

@@ -30,6 +30,7 @@ class CpuBackend : public Backend {
   // Also makes room for what ops on this weight need, so that they allocate nothing.
   Result<LinearWeight> pack(const CanonicalLinear& weight, ComputeType compute) override;
 
+  void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) override;
   void embed(const int32_t* ids, const LinearWeight& table, Mat out) override;
   void rms_norm(ConstMat x, const float* weight, int32_t dim, float eps, Mat out) override;
   void linear(ConstMat x, const LinearWeight& w, Mat out) override;

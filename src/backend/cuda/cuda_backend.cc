@@ -12,6 +12,7 @@ namespace {
 constexpr size_t kPartialBytes = size_t{16} << 20;
 constexpr int32_t kAttentionCounters = 1 << 16;
 constexpr size_t kMaxPending = 4096;
+constexpr size_t kKernelCopy = size_t{64} << 10;
 
 void check_same_shape(ConstMat a, ConstMat b) {
   WH_CHECK(a.rows == b.rows && a.cols == b.cols && a.dtype == b.dtype, "{} [{}, {}] and {} [{}, {}]",
@@ -73,10 +74,38 @@ void CudaBackend::copy_to_host(void* to, const void* from, size_t bytes) {
   device_.copy_out(to, from, bytes);
 }
 
+void CudaBackend::start_copy_to_host(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  flush();
+  if (bytes % 4 == 0 && bytes <= kKernelCopy) {  // quicker than the copy engine
+    return copy_words(device_.queue(), to, from, static_cast<int32_t>(bytes / 4));
+  }
+  WH_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device_.stream()));
+}
+
+uint64_t CudaBackend::mark() {
+  flush();
+  return marks_.record(device_.stream());
+}
+
+void CudaBackend::wait(uint64_t mark) { marks_.wait(mark); }
+
+void CudaBackend::run_step(uint64_t key, const std::function<void()>& body) {
+  flush();
+  graphs_.run(device_.stream(), key, [&] {
+    body();
+    flush();
+  });
+}
+
 Result<LinearWeight> CudaBackend::pack(const CanonicalLinear& weight, ComputeType compute) {
   WH_ASSIGN(LinearWeight packed, pack_linear(weight, compute, activations_));
   linear_.prepare(packed);
   return packed;
+}
+
+void CudaBackend::fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) {
+  put(FillOp{batch, drawn, token_ids});
 }
 
 void CudaBackend::embed(const int32_t* ids, const LinearWeight& table, Mat out) {

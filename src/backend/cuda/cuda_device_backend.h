@@ -2,13 +2,14 @@
 // both (fuse.cc); a step of a shape that came before is one graph launch. Engine thread only.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/cuda/device.h"
+#include "backend/cuda/graphs.h"
 #include "backend/cuda/linear.h"
 #include "backend/cuda/op.h"
 #include "backend/cuda/sampler.h"
@@ -28,6 +29,13 @@ class CudaBackend : public Backend {
   void copy_to_host(void* to, const void* from, size_t bytes) override;
   Result<LinearWeight> pack(const CanonicalLinear& weight, ComputeType compute) override;
 
+  Buffer allocate_host(size_t bytes) override { return Device::allocate_pinned(bytes); }
+  void start_copy_to_host(void* to, const void* from, size_t bytes) override;
+  uint64_t mark() override;
+  void wait(uint64_t mark) override;
+  void run_step(uint64_t key, const std::function<void()>& body) override;
+
+  void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) override;
   void embed(const int32_t* ids, const LinearWeight& table, Mat out) override;
   void rms_norm(ConstMat x, const float* weight, int32_t dim, float eps, Mat out) override;
   void linear(ConstMat x, const LinearWeight& w, Mat out) override;
@@ -48,6 +56,8 @@ class CudaBackend : public Backend {
   // Runs pending ops from `first` on as one kernel; the number of ops, 0 where the first stands alone.
   size_t run_fused(size_t first);
   size_t fuse_linear(size_t first);
+  size_t fuse_attention(size_t first);
+  size_t fuse_add(size_t first);
   template <class T>
   const T* pending(size_t index) const {
     return index < pending_.size() ? std::get_if<T>(&pending_[index]) : nullptr;
@@ -61,6 +71,8 @@ class CudaBackend : public Backend {
   Buffer partial_, counters_;
   AttentionScratch attention_scratch_;
   std::vector<Op> pending_;
+  Marks marks_;
+  Graphs graphs_;
 };
 
 }  // namespace whippet::cuda

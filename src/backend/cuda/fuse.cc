@@ -14,6 +14,7 @@ struct Runner {
   Linear& linear;
   const AttentionScratch& scratch;
 
+  void operator()(const FillOp& op) const { fill_inputs(queue, op.batch, op.drawn, op.token_ids); }
   void operator()(const EmbedOp& op) const { embed(queue, op.ids, view_of(*op.table), op.out); }
   void operator()(const NormOp& op) const { rms_norm(queue, op.x, op.weight, op.dim, op.eps, op.out); }
   void operator()(const LinearOp& op) const { linear.run(queue, op.x, *op.weight, op.out); }
@@ -47,7 +48,45 @@ void CudaBackend::run(const Op& op) {
 
 size_t CudaBackend::run_fused(size_t first) {
   if (deterministic_) return 0;
+  if (const size_t fused = fuse_attention(first); fused > 0) return fused;
+  if (const size_t fused = fuse_add(first); fused > 0) return fused;
   return fuse_linear(first);
+}
+
+// add, rms_norm of the sum
+size_t CudaBackend::fuse_add(size_t first) {
+  const AddOp* add = pending<AddOp>(first);
+  const NormOp* norm = pending<NormOp>(first + 1);
+  if (add == nullptr || norm == nullptr || add->x.rows == 0) return 0;
+  if (!same(add->x, norm->x) || norm->dim != add->x.cols || norm->out.data == add->x.data) return 0;
+  // out may be y: a thread has read its part of y before it writes there.
+  return add_rms_norm(device_.queue(), add->y, add->x, norm->weight, norm->eps, norm->out) ? 2 : 0;
+}
+
+// rope of q, rope of k, store_kv, attention, where each row has a sequence of its own
+size_t CudaBackend::fuse_attention(size_t first) {
+  const RopeOp* q = pending<RopeOp>(first);
+  const RopeOp* k = pending<RopeOp>(first + 1);
+  const StoreOp* store = pending<StoreOp>(first + 2);
+  const AttentionOp* attention = pending<AttentionOp>(first + 3);
+  if (q == nullptr || k == nullptr || store == nullptr || attention == nullptr) return 0;
+  const BatchView& batch = attention->batch;
+  const KvCacheView& cache = attention->args.cache;
+  if (batch.num_tokens == 0 || batch.num_tokens != batch.num_seqs) return 0;
+  if (!same(q->x, attention->args.q) || !same(k->x, store->k) || q->head_dim != cache.head_dim ||
+      k->head_dim != cache.head_dim || !same(q->cos_sin, k->cos_sin) || store->cache.k != cache.k ||
+      store->batch.positions != batch.positions)
+    return 0;
+  Rotation rotation;
+  rotation.cos_sin = static_cast<const float*>(q->cos_sin.data);
+  rotation.cos_sin_stride = q->cos_sin.stride;
+  rotation.q = q->x.data;
+  rotation.k = k->x.data;
+  rotation.v = store->v.data;
+  rotation.q_stride = q->x.stride;
+  rotation.k_stride = k->x.stride;
+  rotation.v_stride = store->v.stride;
+  return rotate_and_attend(device_.queue(), batch, attention->args, rotation, attention_scratch_) ? 4 : 0;
 }
 
 // [rms_norm,] linear [, add | silu_mul]
@@ -63,7 +102,7 @@ size_t CudaBackend::fuse_linear(size_t first) {
   if (norm != nullptr) {
     // Products of x and the norm's weight are rounded before the sum: fp16 has no room for large ones.
     if (!same(norm->out, x) || norm->dim != x.cols || norm->out.data == norm->x.data ||
-        x.dtype != DType::kBF16)
+        x.dtype != DType::kBF16 || !tiles_can_norm(x))
       return 0;
     x = norm->x;
   }

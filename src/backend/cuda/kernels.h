@@ -38,8 +38,13 @@ WeightView view_of(const LinearWeight& weight);
 int64_t row_bytes(LinearKind kind, int32_t columns);
 
 // row_kernels.cu
+void fill_inputs(const Queue& queue, const BatchView& batch, const int32_t* drawn, int32_t* token_ids);
+// A copy of a few words, to pinned host memory for one.
+void copy_words(const Queue& queue, void* to, const void* from, int32_t words);
 void embed(const Queue& queue, const int32_t* ids, const WeightView& table, Mat out);
 void rms_norm(const Queue& queue, ConstMat x, const float* weight, int32_t dim, float eps, Mat out);
+// x += y, then out = x normed, a row at a time; false where the shapes do not suit the kernel.
+bool add_rms_norm(const Queue& queue, ConstMat y, Mat x, const float* weight, float eps, Mat out);
 void rope_angles(const Queue& queue, const BatchView& batch, Mat cos_sin);
 void rope(const Queue& queue, Mat x, int32_t head_dim, ConstMat cos_sin);
 void store_kv(const Queue& queue, const BatchView& batch, ConstMat k, ConstMat v, const KvCacheView& cache);
@@ -65,6 +70,18 @@ struct AttentionScratch {
 };
 void attention(const Queue& queue, const BatchView& batch, const AttentionArgs& args,
                const AttentionScratch& scratch);
+// What comes before the attention of rows that belong to one sequence each.
+struct Rotation {
+  const float* cos_sin = nullptr;  // [rows, head_dim]; nullptr: q and k are rotated and stored already
+  int64_t cos_sin_stride = 0;
+  void* q = nullptr;  // [rows, num_q_heads * head_dim] rotated in place
+  void* k = nullptr;  // [rows, num_kv_heads * head_dim] rotated in place, stored
+  const void* v = nullptr;
+  int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+};
+// Rotates, stores and attends; false where there is no kernel that does all three.
+bool rotate_and_attend(const Queue& queue, const BatchView& batch, const AttentionArgs& args,
+                       const Rotation& rotation, const AttentionScratch& scratch);
 
 // sample_kernels.cu
 struct SampleScratch {

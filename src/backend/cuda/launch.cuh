@@ -82,6 +82,12 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
+// (x + i y) (c + i s), rounded alike wherever it is written.
+__device__ __forceinline__ void rotate_pair(float x, float y, float c, float s, float& low, float& high) {
+  low = fmaf(x, c, -__fmul_rn(y, s));
+  high = fmaf(y, c, __fmul_rn(x, s));
+}
+
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int32_t kGatheredRows = 64;
 constexpr size_t kNumbers = size_t{16} << 20;  // weights dequantised at a time
-constexpr int32_t kManyRows = 16;              // more than these are worth dequantising for
 
 ConstMat some_rows(ConstMat x, int32_t first, int32_t count) {
   const auto* data =
@@ -46,7 +45,8 @@ void Linear::prepare(const LinearWeight& weight) {
 }
 
 bool Linear::uses_tiles(ConstMat x, const LinearWeight& weight) const {
-  return weight.order == nullptr && tiles_fit(x, view_of(weight));
+  const bool quicker = blas_ == nullptr || deterministic_ || x.rows <= kFewRows;
+  return quicker && weight.order == nullptr && tiles_fit(x, view_of(weight));
 }
 
 void Linear::run(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out) {
@@ -61,7 +61,7 @@ void Linear::run(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat
 
 void Linear::product(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out) {
   const WeightView view = view_of(weight);
-  if (tiles_fit(x, view)) return linear_tiles(queue, x.dtype, tile_args(x, view, out));
+  if (uses_tiles(x, weight)) return linear_tiles(queue, x.dtype, tile_args(x, view, out));
   if (product_of_many(queue, x, weight, out)) return;
   const bool in_tiles = tiles_fit(some_rows(x, 0, std::min(x.rows, kMaxTileRows)), view);
   if (!in_tiles) return linear_rows(queue, x, view, out);
@@ -72,7 +72,7 @@ void Linear::product(const Queue& queue, ConstMat x, const LinearWeight& weight,
 }
 
 bool Linear::product_of_many(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out) {
-  if (blas_ == nullptr || deterministic_ || x.rows <= kManyRows) return false;
+  if (blas_ == nullptr || deterministic_ || x.rows <= kFewRows) return false;
   if (is_quantised(weight.kind)) return product_of_quantised(queue, x, weight, out);
   if (type_of(weight.kind) != x.dtype) return false;
   const auto stride = view_of(weight).row_bytes / static_cast<int64_t>(dtype_size(x.dtype));

@@ -9,6 +9,11 @@
 
 namespace whippet::cuda {
 
+struct FillOp {
+  BatchView batch;
+  const int32_t* drawn;
+  int32_t* token_ids;
+};
 struct EmbedOp {
   const int32_t* ids;
   const LinearWeight* table;
@@ -57,7 +62,7 @@ struct GatherOp {
   const int32_t* rows;
   Mat out;
 };
-using Op =
-    std::variant<EmbedOp, NormOp, LinearOp, AnglesOp, RopeOp, StoreOp, AttentionOp, SiluOp, AddOp, GatherOp>;
+using Op = std::variant<FillOp, EmbedOp, NormOp, LinearOp, AnglesOp, RopeOp, StoreOp, AttentionOp, SiluOp,
+                        AddOp, GatherOp>;
 
 }  // namespace whippet::cuda

@@ -11,6 +11,20 @@ namespace {
 
 constexpr int kThreads = 256;
 
+__global__ void fill_inputs_kernel(BatchView batch, const int32_t* drawn, int32_t* token_ids) {
+  wait_for_inputs();
+  let_next_start();
+  const int32_t r = blockIdx.x * blockDim.x + threadIdx.x;
+  if (r < batch.num_tokens && batch.sources[r] >= 0) token_ids[r] = max(drawn[batch.sources[r]], 0);
+}
+
+__global__ void copy_words_kernel(int32_t* to, const int32_t* from, int32_t words) {
+  wait_for_inputs();
+  let_next_start();
+  const int32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < words) to[i] = from[i];
+}
+
 template <class T, LinearKind kind>
 __global__ void embed_kernel(const int32_t* ids, WeightView table, T* out, int64_t stride) {
   wait_for_inputs();
@@ -45,6 +59,76 @@ __global__ void rms_norm_kernel(const T* x, int64_t x_stride, const float* weigh
     to[i] = from_float<T>(to_float(in[i]) * factor * weight[i]);
 }
 
+// Eight neighbours, read or written at once.
+template <class T>
+struct Eight {
+  float v[8];
+  __device__ static Eight load(const T* from) {
+    Eight out;
+#pragma unroll
+    for (int part = 0; part < static_cast<int>(sizeof(T)) / 2; ++part) {
+      const uint4 raw = reinterpret_cast<const uint4*>(from)[part];
+      const T* values = reinterpret_cast<const T*>(&raw);
+#pragma unroll
+      for (int j = 0; j < 16 / static_cast<int>(sizeof(T)); ++j)
+        out.v[part * (16 / sizeof(T)) + j] = to_float(values[j]);
+    }
+    return out;
+  }
+  __device__ void store(T* to) const {
+#pragma unroll
+    for (int part = 0; part < static_cast<int>(sizeof(T)) / 2; ++part) {
+      uint4 raw;
+      T* values = reinterpret_cast<T*>(&raw);
+#pragma unroll
+      for (int j = 0; j < 16 / static_cast<int>(sizeof(T)); ++j)
+        values[j] = from_float<T>(v[part * (16 / sizeof(T)) + j]);
+      reinterpret_cast<uint4*>(to)[part] = raw;
+    }
+  }
+};
+
+// As rms_norm_kernel for whole rows on 16 bytes, kept in registers; with y, x += y first.
+constexpr int kNormChunks = 4;  // of eight elements that a thread keeps
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    norm_row_kernel(const T* y, int64_t y_stride, T* x, int64_t x_stride, const float* weight, int32_t dim,
+                    float eps, T* out, int64_t out_stride) {
+  __shared__ float sums[32];
+  wait_for_inputs();
+  let_next_start();
+  T* row = x + blockIdx.x * x_stride;
+  Eight<T> values[kNormChunks];
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kNormChunks; ++k) {
+    const int32_t i = 8 * (static_cast<int32_t>(threadIdx.x) + k * static_cast<int32_t>(blockDim.x));
+    if (i >= dim) break;
+    values[k] = Eight<T>::load(row + i);
+    if (y != nullptr) {
+      const Eight<T> other = Eight<T>::load(y + blockIdx.x * y_stride + i);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) values[k].v[j] = to_float(from_float<T>(values[k].v[j] + other.v[j]));
+      values[k].store(row + i);
+    }
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sum = fmaf(values[k].v[j], values[k].v[j], sum);
+  }
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = warp_sum(threadIdx.x % 32 < blockDim.x / 32 ? sums[threadIdx.x % 32] : 0);
+  const float factor = 1 / sqrtf(sum / static_cast<float>(dim) + eps);
+#pragma unroll
+  for (int k = 0; k < kNormChunks; ++k) {
+    const int32_t i = 8 * (static_cast<int32_t>(threadIdx.x) + k * static_cast<int32_t>(blockDim.x));
+    if (i >= dim) break;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) values[k].v[j] *= factor * weight[i + j];
+    values[k].store(out + blockIdx.x * out_stride + i);
+  }
+}
+
 __global__ void rope_angles_kernel(BatchView batch, float* out, int64_t stride, int32_t half) {
   wait_for_inputs();
   let_next_start();
@@ -69,9 +153,10 @@ __global__ void rope_kernel(T* x, int64_t stride, int32_t pairs, int32_t half, c
   const int32_t i = p % half;
   const float c = cos_sin[blockIdx.x * angle_stride + i], s = cos_sin[blockIdx.x * angle_stride + half + i];
   T* at = x + blockIdx.x * stride + static_cast<int64_t>(p / half) * 2 * half + i;
-  const float a = to_float(at[0]), b = to_float(at[half]);
-  at[0] = from_float<T>(a * c - b * s);
-  at[half] = from_float<T>(b * c + a * s);
+  float low, high;
+  rotate_pair(to_float(at[0]), to_float(at[half]), c, s, low, high);
+  at[0] = from_float<T>(low);
+  at[half] = from_float<T>(high);
 }
 
 // NaN keeps its sign and stays quiet, as on the host.
@@ -110,6 +195,20 @@ __global__ void silu_mul_kernel(const T* in, int64_t in_stride, T* out, int64_t 
 }
 
 template <class T>
+__global__ void silu_mul_eights(const T* in, int64_t in_stride, T* out, int64_t out_stride, int32_t cols) {
+  wait_for_inputs();
+  let_next_start();
+  const int32_t i = 8 * static_cast<int32_t>(blockIdx.y * blockDim.x + threadIdx.x);
+  if (i >= cols) return;
+  const T* row = in + blockIdx.x * in_stride + i;
+  Eight<T> gate = Eight<T>::load(row);
+  const Eight<T> up = Eight<T>::load(row + cols);
+#pragma unroll
+  for (int j = 0; j < 8; ++j) gate.v[j] = silu(gate.v[j]) * up.v[j];
+  gate.store(out + blockIdx.x * out_stride + i);
+}
+
+template <class T>
 __global__ void add_kernel(const T* y, int64_t y_stride, T* x, int64_t x_stride, int32_t cols) {
   wait_for_inputs();
   let_next_start();
@@ -139,11 +238,25 @@ __global__ void gather_columns_kernel(const T* x, int64_t x_stride, const int32_
   }
 }
 
+bool on_sixteen(ConstMat m) {
+  return reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.stride % 8 == 0 && m.cols % 8 == 0;
+}
+
 dim3 by_row_and_column(int32_t rows, int32_t cols) {
   return dim3(static_cast<unsigned>(rows), static_cast<unsigned>(ceil_div(cols, kThreads)));
 }
 
 }  // namespace
+
+void fill_inputs(const Queue& queue, const BatchView& batch, const int32_t* drawn, int32_t* token_ids) {
+  launch(queue, "fill_inputs", fill_inputs_kernel, dim3(ceil_div(batch.num_tokens, kThreads)), kThreads, 0,
+         batch, drawn, token_ids);
+}
+
+void copy_words(const Queue& queue, void* to, const void* from, int32_t words) {
+  launch(queue, "copy", copy_words_kernel, dim3(ceil_div(words, kThreads)), kThreads, 0,
+         static_cast<int32_t*>(to), static_cast<const int32_t*>(from), words);
+}
 
 void embed(const Queue& queue, const int32_t* ids, const WeightView& table, Mat out) {
   with_type(out.dtype, [&](auto tag) {
@@ -155,7 +268,22 @@ void embed(const Queue& queue, const int32_t* ids, const WeightView& table, Mat 
   });
 }
 
+bool add_rms_norm(const Queue& queue, ConstMat y, Mat x, const float* weight, float eps, Mat out) {
+  const int32_t threads = std::clamp(align_up(x.cols / 8, 32), 32, kThreads);
+  const bool fits = on_sixteen(x) && on_sixteen(out) && (y.data == nullptr || on_sixteen(y));
+  if (!fits || x.cols > 8 * kNormChunks * threads) return false;
+  with_type(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    launch(queue, "rms_norm", norm_row_kernel<T>, dim3(x.rows), threads, 0, static_cast<const T*>(y.data),
+           y.stride, static_cast<T*>(x.data), x.stride, weight, x.cols, eps, static_cast<T*>(out.data),
+           out.stride);
+  });
+  return true;
+}
+
 void rms_norm(const Queue& queue, ConstMat x, const float* weight, int32_t dim, float eps, Mat out) {
+  const Mat rows{const_cast<void*>(x.data), x.dtype, x.rows, x.cols, x.stride};  // only read without y
+  if (dim == x.cols && x.dtype != DType::kF32 && add_rms_norm(queue, {}, rows, weight, eps, out)) return;
   const dim3 grid(static_cast<unsigned>(x.rows), static_cast<unsigned>(x.cols / dim));
   const int32_t threads = std::clamp(align_up(ceil_div(dim, 4), 32), 32, 1024);
   with_type(x.dtype, [&](auto tag) {
@@ -193,6 +321,10 @@ void store_kv(const Queue& queue, const BatchView& batch, ConstMat k, ConstMat v
 void silu_mul(const Queue& queue, ConstMat gate_up, Mat out) {
   with_type(out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
+    if (on_sixteen(out) && on_sixteen(gate_up))
+      return launch(queue, "silu_mul", silu_mul_eights<T>, by_row_and_column(out.rows, out.cols / 8),
+                    kThreads, 0, static_cast<const T*>(gate_up.data), gate_up.stride,
+                    static_cast<T*>(out.data), out.stride, out.cols);
     launch(queue, "silu_mul", silu_mul_kernel<T>, by_row_and_column(out.rows, out.cols), kThreads, 0,
            static_cast<const T*>(gate_up.data), gate_up.stride, static_cast<T*>(out.data), out.stride,
            out.cols);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/tile.h"
 #include "backend/cuda/weight.cuh"
 #include "base/math.h"
@@ -32,28 +33,10 @@ struct Shape {
 
 __device__ __forceinline__ uint4 load_weight(const uint4* at) {
   uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(at));
   return v;
-}
-
-template <class T>
-__device__ __forceinline__ void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
-                                    uint32_t b0, uint32_t b1) {
-  if constexpr (std::is_same_v<T, __half>) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-  } else {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-  }
 }
 
 // The two weight rows of this lane in a tile: the upper and the lower eight of its rows.
@@ -85,23 +68,61 @@ __device__ __forceinline__ void load_step(const TileArgs& a, int32_t tile, int32
         load_weight(reinterpret_cast<const uint4*>(base + min(rows.lower, last) * a.weight_stride + column));
 }
 
-// x * norm weight of eight neighbours, and the sum of the squares of x.
+// The inputs that every tile reads, copied to shared memory where they fit: rows of a.in and a pad that keeps
+// the eight rows that a warp reads at once in different banks.
+constexpr int kPad = 32;
 template <class T>
-__device__ __forceinline__ void scale_inputs(uint4& raw, const float* norm, float& squares) {
+__device__ __forceinline__ T* staged_inputs() {
+  extern __shared__ __align__(16) unsigned char dynamic_shared[];
+  return reinterpret_cast<T*>(dynamic_shared);
+}
+
+template <class S>
+struct Shared {
+  float sums[2][kWarps][16][S::kColumns];  // two rounds take turns
+  float squares[S::kColumns][kWarps];      // of a row of x, by parts
+};
+
+// Eight neighbours of x times the norm's weights; returns the sum of the squares of x.
+template <class T>
+__device__ __forceinline__ float scale_inputs(uint4& raw, const float* norm) {
   T* values = reinterpret_cast<T*>(&raw);
   const float4 a = *reinterpret_cast<const float4*>(norm), b = *reinterpret_cast<const float4*>(norm + 4);
   const float weights[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+  float squares = 0;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const float value = to_float(values[j]);
     squares = fmaf(value, value, squares);
     values[j] = from_float<T>(value * weights[j]);
   }
+  return squares;
+}
+
+// Copies x to shared memory, times the norm's weights where there is a norm. parts: warps that share a row.
+template <class S>
+__device__ void stage_inputs(const TileArgs& a, int32_t parts, Shared<S>& shared) {
+  using T = typename S::T;
+  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % parts;
+  T* staged = staged_inputs<T>();
+  for (int32_t r = warp / parts; r < a.rows; r += kWarps / parts) {
+    const T* from = static_cast<const T*>(a.x) + r * a.x_stride;
+    float squares = 0;
+    for (int32_t i = part * 32 + lane; i < a.in / 8; i += 32 * parts) {
+      uint4 raw = reinterpret_cast<const uint4*>(from)[i];
+      if (a.norm != nullptr) squares += scale_inputs<T>(raw, a.norm + 8 * i);
+      reinterpret_cast<uint4*>(staged + r * (a.in + kPad))[i] = raw;
+    }
+    if (a.norm == nullptr) continue;
+    squares = warp_sum(squares);
+    if (lane == 0) shared.squares[r][part] = squares;
+  }
+  __syncthreads();
 }
 
 template <class S>
 __device__ __forceinline__ void multiply_step(const TileArgs& a, int32_t step, const Weights& w, int i,
-                                              float (&sums)[S::kTiles][4], float (&squares)[S::kTiles]) {
+                                              float (&sums)[S::kTiles][4]) {
   using T = typename S::T;
   const int32_t lane = threadIdx.x % 32, column = step * 32 + lane % 4 * 8;
 #pragma unroll
@@ -109,19 +130,13 @@ __device__ __forceinline__ void multiply_step(const TileArgs& a, int32_t step, c
     const int32_t row = t * 8 + lane / 4;
     uint4 x = make_uint4(0, 0, 0, 0);
     if (row < a.rows)
-      x = *reinterpret_cast<const uint4*>(static_cast<const T*>(a.x) + row * a.x_stride + column);
-    if (a.norm != nullptr) scale_inputs<T>(x, a.norm + column, squares[t]);
+      x = *reinterpret_cast<const uint4*>(a.staged ? staged_inputs<T>() + row * (a.in + kPad) + column
+                                                   : static_cast<const T*>(a.x) + row * a.x_stride + column);
     const uint4 upper = w.upper[i], lower = S::kHalf ? make_uint4(0, 0, 0, 0) : w.lower[i];
     mma<T>(sums[t], upper.x, lower.x, upper.y, lower.y, x.x, x.y);
     mma<T>(sums[t], upper.z, lower.z, upper.w, lower.w, x.z, x.w);
   }
 }
-
-template <class S>
-struct Shared {
-  float sums[2][kWarps][16][S::kColumns];  // two rounds take turns
-  float squares[kWarps][S::kColumns];
-};
 
 // Writes what came of one output (two, of a pair or a full tile) for one row of x.
 template <class S>
@@ -139,20 +154,20 @@ __device__ __forceinline__ void emit(const TileArgs& a, int32_t o, int32_t r, fl
   }
 }
 
-// The factor of RMSNorm for a row of x, from the squares that the warps of a tile added up.
+// The factor of RMSNorm for a row of x.
 template <class S>
-__device__ __forceinline__ float norm_factor(const TileArgs& a, const Shared<S>& shared, int32_t first_warp,
+__device__ __forceinline__ float norm_factor(const TileArgs& a, const Shared<S>& shared, int32_t parts,
                                              int32_t r) {
   if (a.norm == nullptr) return 1;
   float sum = 0;
-#pragma unroll
-  for (int s = 0; s < S::kSplit; ++s) sum += shared.squares[first_warp + s][r];
+  for (int32_t part = 0; part < parts; ++part) sum += shared.squares[r][part];
   return 1 / sqrtf(sum / static_cast<float>(a.in) + a.eps);
 }
 
 // Adds the warps' shares of a tile and writes its outputs. Threads: those of the warps that share it.
 template <class S>
-__device__ void finish_tile(const TileArgs& a, int32_t tile, const Shared<S>& shared, int round) {
+__device__ void finish_tile(const TileArgs& a, int32_t tile, const Shared<S>& shared, int32_t parts,
+                            int round) {
   using T = typename S::T;
   const int32_t warp = threadIdx.x / 32, first_warp = warp / S::kSplit * S::kSplit;
   const int32_t thread = threadIdx.x - first_warp * 32;
@@ -167,7 +182,7 @@ __device__ void finish_tile(const TileArgs& a, int32_t tile, const Shared<S>& sh
       upper += shared.sums[round][first_warp + s][index][r];
       if (!S::kHalf) lower += shared.sums[round][first_warp + s][index + 8][r];
     }
-    const float factor = norm_factor(a, shared, first_warp, r);
+    const float factor = norm_factor(a, shared, parts, r);
     upper = upper * factor + (a.bias != nullptr ? a.bias[rows.upper] : 0.0f);
     emit<S>(a, rows.upper, r, upper);
     if (S::kHalf || rows.lower >= a.out) continue;
@@ -182,10 +197,10 @@ __device__ void finish_tile(const TileArgs& a, int32_t tile, const Shared<S>& sh
 
 // The normed rows themselves, which the sequence of ops has as an output too. One block writes them.
 template <class S>
-__device__ void write_normed(const TileArgs& a, const Shared<S>& shared) {
+__device__ void write_normed(const TileArgs& a, const Shared<S>& shared, int32_t parts) {
   using T = typename S::T;
   for (int32_t r = 0; r < a.rows; ++r) {
-    const float factor = norm_factor(a, shared, 0, r);
+    const float factor = norm_factor(a, shared, parts, r);
     for (int32_t i = threadIdx.x; i < a.in; i += 32 * kWarps)
       static_cast<T*>(a.normed)[r * a.normed_stride + i] =
           from_float<T>(to_float(static_cast<const T*>(a.x)[r * a.x_stride + i]) * factor * a.norm[i]);
@@ -193,8 +208,7 @@ __device__ void write_normed(const TileArgs& a, const Shared<S>& shared) {
 }
 
 template <class S>
-__device__ void put_sums(float (&sums)[S::kTiles][4], float (&squares)[S::kTiles], bool with_squares,
-                         int round, Shared<S>& shared) {
+__device__ void put_sums(float (&sums)[S::kTiles][4], int round, Shared<S>& shared) {
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, column = lane % 4 * 2;
 #pragma unroll
   for (int t = 0; t < S::kTiles; ++t) {
@@ -203,11 +217,6 @@ __device__ void put_sums(float (&sums)[S::kTiles][4], float (&squares)[S::kTiles
     if (!S::kHalf) {
       float* lower = &shared.sums[round][warp][row + 8][t * 8 + column];
       lower[0] = sums[t][2], lower[1] = sums[t][3];
-    }
-    if (with_squares) {
-      float sum = squares[t] + __shfl_xor_sync(~0u, squares[t], 1);
-      sum += __shfl_xor_sync(~0u, sum, 2);
-      if (lane % 4 == 0) shared.squares[warp][t * 8 + row] = sum;
     }
   }
 }
@@ -227,38 +236,50 @@ __global__ void __launch_bounds__(32 * kWarps, 2) tile_kernel(TileArgs a) {
     if (begin + i < end) load_step<S>(a, tile, begin + i, i, weights);
   wait_for_inputs();
   let_next_start();
+  const int32_t parts = a.rows == 1 ? 8 : a.rows == 2 ? 4 : a.rows <= 4 ? 2 : 1;
+  if (a.staged) stage_inputs<S>(a, parts, shared);
   for (int32_t first = blockIdx.x * S::kGroups, round = 0; first < a.tiles; first += stride, ++round) {
-    float sums[S::kTiles][4] = {}, squares[S::kTiles] = {};
+    float sums[S::kTiles][4] = {};
     for (int32_t chunk = 0; chunk < chunks; ++chunk) {
       const bool more = chunk + 1 < chunks;
       const int32_t now = begin + chunk * kAhead, next = more ? now + kAhead : begin;
       const int32_t next_tile = more ? tile : tile + stride;
 #pragma unroll
       for (int i = 0; i < kAhead; ++i) {
-        if (now + i < end) multiply_step<S>(a, now + i, weights, i, sums, squares);
+        if (now + i < end) multiply_step<S>(a, now + i, weights, i, sums);
         if (next + i < end && next_tile < a.tiles) load_step<S>(a, next_tile, next + i, i, weights);
       }
     }
-    put_sums<S>(sums, squares, round == 0 && a.norm != nullptr, round % 2, shared);
+    put_sums<S>(sums, round % 2, shared);
     if constexpr (S::kSplit > 1) {
       __syncthreads();
     } else {
       __syncwarp();
     }
-    if (tile < a.tiles) finish_tile<S>(a, tile, shared, round % 2);
-    if (round == 0 && a.normed != nullptr && blockIdx.x == 0) {
-      __syncthreads();
-      write_normed<S>(a, shared);
-    }
+    if (tile < a.tiles) finish_tile<S>(a, tile, shared, parts, round % 2);
+    if (round == 0 && a.normed != nullptr && blockIdx.x == 0) write_normed<S>(a, shared, parts);
     tile += stride;
   }
+}
+
+constexpr size_t kPlainShared = size_t{12}
+                                << 10;  // of dynamic shared memory, beside the static, without asking
+constexpr size_t kMostShared = size_t{64} << 10;  // that two blocks find room for on every device
+
+size_t staged_bytes(int32_t rows, int32_t in) {
+  return static_cast<size_t>(rows) * static_cast<size_t>(in + kPad) * 2;
 }
 
 template <class S>
 void launch_shape(const Queue& queue, TileArgs args) {
   args.tiles = ceil_div(args.pair > 0 ? args.pair : args.out, S::kHalf || args.pair > 0 ? 8 : 16);
   const int32_t blocks = std::min(ceil_div(args.tiles, S::kGroups), 2 * queue.num_sms);
-  launch(queue, "linear", tile_kernel<S>, dim3(static_cast<unsigned>(blocks)), 32 * kWarps, 0, args);
+  const size_t staged = args.staged ? staged_bytes(args.rows, args.in) : 0;
+  if (staged > kPlainShared)
+    WH_CHECK(cudaFuncSetAttribute(tile_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(staged)) == cudaSuccess,
+             "{} bytes of shared memory", staged);
+  launch(queue, "linear", tile_kernel<S>, dim3(static_cast<unsigned>(blocks)), 32 * kWarps, staged, args);
 }
 
 template <class T, int kTiles>
@@ -275,6 +296,8 @@ bool on_sixteen(const void* data, int64_t stride) {
 }
 
 }  // namespace
+
+bool tiles_can_norm(ConstMat x) { return staged_bytes(x.rows, x.cols) <= kMostShared; }
 
 bool tiles_fit(ConstMat x, const WeightView& w) {
   const bool same = (x.dtype == DType::kF16 && w.kind == LinearKind::kF16) ||
@@ -305,6 +328,7 @@ TileArgs tile_args(ConstMat x, const WeightView& w, Mat out) {
   args.y = out.data;
   args.y_stride = out.stride;
   args.y_is_float = out.dtype == DType::kF32;
+  args.staged = staged_bytes(x.rows, x.cols) <= kMostShared;
   return args;
 }
 
