@@ -12,7 +12,8 @@ namespace {
 
 // Where each array of a batch starts in its words; every one on a cache line.
 struct Layout {
-  int64_t token_ids, positions, seq_of_token, row_begin, kv_len, logit_rows, inv_freq, block_table, size;
+  int64_t token_ids, sources, positions, seq_of_token, row_begin, kv_len, logit_rows, inv_freq, block_table,
+      size;
 
   Layout(int64_t num_tokens, int64_t num_seqs, int64_t num_logits, int64_t num_frequencies,
          int64_t max_blocks) {
@@ -21,6 +22,7 @@ struct Layout {
       return std::exchange(next, next + align_up<int64_t>(words, 16));
     };
     token_ids = place(num_tokens);
+    sources = place(num_tokens);
     positions = place(num_tokens);
     seq_of_token = place(num_tokens);
     row_begin = place(num_seqs + 1);
@@ -34,6 +36,7 @@ struct Layout {
 
 void view_at(const Layout& at, const int32_t* base, BatchView& view) {
   view.token_ids = base + at.token_ids;
+  view.sources = base + at.sources;
   view.positions = base + at.positions;
   view.seq_of_token = base + at.seq_of_token;
   view.row_begin = base + at.row_begin;
@@ -41,6 +44,40 @@ void view_at(const Layout& at, const int32_t* base, BatchView& view) {
   view.logit_rows = base + at.logit_rows;
   view.inv_freq = reinterpret_cast<const float*>(base + at.inv_freq);
   view.block_table = base + at.block_table;
+}
+
+// The sizes that steps of one row a sequence are filled up to: few, and seldom more than a quarter too large.
+int32_t rounded(int32_t rows, int32_t most) {
+  int32_t size = 1;
+  while (size < rows && size < 8) size *= 2;
+  if (size < rows) size = align_up(rows, rows <= 64 ? 8 : rows <= 256 ? 32 : 64);
+  return std::min(size, most);
+}
+
+// Blocks a sequence, so that a longer context seldom changes the layout.
+size_t rounded_blocks(size_t blocks, size_t most) {
+  size_t size = 16;
+  while (size < blocks) size *= 2;
+  return std::max(std::min(size, most), blocks);
+}
+
+bool one_row_each(const Plan& plan) {
+  return std::ranges::all_of(plan.rows,
+                             [](const PlannedRows& rows) { return rows.count == 1 && rows.num_logits == 1; });
+}
+
+// Rows [from, to), which belong to nothing.
+void fill_up(const Layout& at, int32_t from, int32_t to, int64_t num_frequencies, int64_t max_blocks,
+             int32_t* words) {
+  for (int32_t r = from; r < to; ++r) {
+    words[at.token_ids + r] = 0;
+    words[at.sources + r] = words[at.positions + r] = -1;
+    words[at.seq_of_token + r] = words[at.row_begin + r] = words[at.logit_rows + r] = r;
+    words[at.kv_len + r] = 0;
+  }
+  words[at.row_begin + to] = to;
+  std::fill_n(words + at.inv_freq + from * num_frequencies, (to - from) * num_frequencies, 0);
+  std::fill_n(words + at.block_table + from * max_blocks, (to - from) * max_blocks, -1);
 }
 
 }  // namespace
@@ -54,7 +91,6 @@ size_t BatchBuilder::max_words(const CoreLimits& limits, int32_t num_frequencies
 BatchBuilder::BatchBuilder(const CoreLimits& limits, int32_t num_frequencies)
     : limits_(limits), num_frequencies_(num_frequencies) {
   for (Buffer& words : words_) words = Buffer::host(max_words(limits, num_frequencies) * sizeof(int32_t));
-  for (auto& sources : sources_) sources.resize(static_cast<size_t>(limits.max_num_batched_tokens));
 }
 
 const Batch& BatchBuilder::build(const Plan& plan) {
@@ -66,14 +102,18 @@ const Batch& BatchBuilder::build(const Plan& plan) {
   size_t max_blocks = 1;
   for (const PlannedRows& rows : plan.rows) max_blocks = std::max(max_blocks, rows.sequence->blocks.size());
 
-  const Layout at(plan.num_tokens, num_seqs, plan.num_logits, num_frequencies_,
-                  static_cast<int64_t>(max_blocks));
+  const bool round = limits_.round_batches && one_row_each(plan);
+  const int32_t rows_to = round ? rounded(num_seqs, limits_.max_num_seqs) : 0;
+  if (round) max_blocks = rounded_blocks(max_blocks, static_cast<size_t>(limits_.max_blocks_per_seq()));
+  const Layout at(std::max(rows_to, plan.num_tokens), std::max(rows_to, num_seqs),
+                  std::max(rows_to, plan.num_logits), num_frequencies_, static_cast<int64_t>(max_blocks));
   int32_t* words = words_[slot].as<int32_t>();
   Batch& batch = batch_[slot];
   batch.slot = slot;
   batch.words = {words, static_cast<size_t>(at.size)};
-  batch.sources = std::span(sources_[slot]).first(static_cast<size_t>(plan.num_tokens));
+  batch.sources = {words + at.sources, static_cast<size_t>(plan.num_tokens)};
   batch.has_sources = false;
+  batch.rounded_rows = rows_to;
   batch.host = BatchView{.num_tokens = plan.num_tokens,
                          .num_seqs = num_seqs,
                          .num_logits = plan.num_logits,
@@ -92,7 +132,7 @@ const Batch& BatchBuilder::build(const Plan& plan) {
       words[at.token_ids + row] = known ? sequence.tokens[position] : 0;
       words[at.positions + row] = rows.begin + i;
       words[at.seq_of_token + row] = s;
-      sources_[slot][static_cast<size_t>(row)] = known ? -1 : rows.input_source;
+      words[at.sources + row] = known ? -1 : rows.input_source;
       batch.has_sources |= !known;
     }
     for (int32_t i = 0; i < rows.num_logits; ++i) {
@@ -107,6 +147,7 @@ const Batch& BatchBuilder::build(const Plan& plan) {
     std::fill(table + sequence.blocks.size(), table + max_blocks, -1);
   }
   words[at.row_begin + num_seqs] = row;
+  if (round) fill_up(at, num_seqs, rows_to, num_frequencies_, static_cast<int64_t>(max_blocks), words);
   return batch;
 }
 
@@ -116,7 +157,9 @@ BatchView Batch::at(const int32_t* base) const {
     return reinterpret_cast<decltype(pointer)>(base +
                                                (reinterpret_cast<const int32_t*>(pointer) - words.data()));
   };
+  if (rounded_rows > 0) view.num_tokens = view.num_seqs = view.num_logits = rounded_rows;
   view.token_ids = moved(host.token_ids);
+  view.sources = moved(host.sources);
   view.positions = moved(host.positions);
   view.seq_of_token = moved(host.seq_of_token);
   view.row_begin = moved(host.row_begin);

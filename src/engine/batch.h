@@ -21,8 +21,10 @@ struct Batch {
   // the host has not seen yet.
   std::span<const int32_t> sources;
   bool has_sources = false;
+  // Rows that the device computes, of one token each, where the batch was filled up; 0: those of `host`.
+  int32_t rounded_rows = 0;
 
-  // The same view over a copy of `words` at `base`.
+  // The same view over a copy of `words` at `base`, with the rows that fill it up.
   BatchView at(const int32_t* base) const;
 };
 
@@ -42,7 +44,6 @@ class BatchBuilder {
   int32_t num_frequencies_;
   int32_t next_ = 0;
   Buffer words_[2];
-  std::vector<int32_t> sources_[2];
   Batch batch_[2];
 };
 

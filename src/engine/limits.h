@@ -23,6 +23,8 @@ struct CoreLimits {
   double batch_wait_ms = 0;
   int32_t batch_wait_size = 0;
   bool overlap = false;
+  // Steps of one row a sequence are filled up to sizes that come again, which the device then knows.
+  bool round_batches = false;
   uint64_t seed = 0;  // 0: another one in every process
 
   int32_t max_blocks_per_seq() const { return (max_model_len + block_size - 1) / block_size; }

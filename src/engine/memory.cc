@@ -138,6 +138,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelSpec& spec
   EnginePlan plan;
   plan.config = config;
   plan.kv_type = facts.kv_type;
+  plan.gpu = facts.gpu;
   EngineConfig& c = plan.config;
   fill_defaults(facts, plan);
   if (c.max_model_len == 0) c.max_model_len = spec.max_position;
@@ -225,6 +226,7 @@ CoreLimits core_limits(const EnginePlan& plan, const ModelSpec& spec) {
                     .batch_wait_ms = c.batch_wait_ms,
                     .batch_wait_size = c.batch_wait_size,
                     .overlap = c.overlap == "on",
+                    .round_batches = plan.gpu,
                     .seed = c.seed};
   const auto& windows = spec.window_of_layer;
   const bool all = !windows.empty() && std::ranges::find(windows, 0) == windows.end();

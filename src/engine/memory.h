@@ -34,6 +34,7 @@ struct EnginePlan {
   EngineConfig config;     // every default filled in
   int32_t num_blocks = 0;  // of config.block_size tokens
   uint64_t kv_bytes = 0;   // over all layers
+  bool gpu = false;        // computes
   DType kv_type = DType::kF32;
   std::vector<std::string> notes;  // lines for the log: the formula, and what was changed with what to do
 };

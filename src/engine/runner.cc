@@ -11,14 +11,29 @@
 namespace whippet {
 namespace {
 
-// What a step of one ticket draws: on the device, and copied to the host.
+// What a step draws, on the device: read by the step after it before that draws in turn.
 struct Draws {
   Buffer tokens, logprobs, ranks, top_ids, top_logprobs;
-  std::vector<int32_t> host_tokens, host_ranks, host_top_ids;
-  std::vector<float> host_logprobs, host_top_logprobs;
+};
+
+// The same of one ticket, on the host.
+struct Drawn {
+  Buffer tokens, logprobs, ranks, top_ids, top_logprobs;
   int32_t count = 0;
   bool has_logprobs = false;
+  uint64_t mark = 0;  // everything is there
 };
+
+// Names a step by its shape where all that it hands to the device follows from that. (FNV-1a)
+uint64_t key_of(const Batch& batch, const BatchView& view) {
+  if (batch.rounded_rows == 0) return 0;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const int32_t part : {view.num_tokens, view.max_blocks_per_seq, batch.has_sources ? 1 : 0}) {
+    for (int shift = 0; shift < 32; shift += 8)
+      hash = (hash ^ (static_cast<uint32_t>(part) >> shift & 255)) * 0x100000001b3;
+  }
+  return hash | 1;
+}
 
 class ModelRunner {
  public:
@@ -28,92 +43,84 @@ class ModelRunner {
         cache_(model.spec, limits, backend),
         decoder_(model.spec, model.weights, backend,
                  {.max_tokens = limits.max_num_batched_tokens, .max_logits = limits.max_num_logits}) {
-    const size_t words = BatchBuilder::max_words(limits, model.spec.head_dim / 2);
+    batch_ = backend.allocate(BatchBuilder::max_words(limits, model.spec.head_dim / 2) * sizeof(int32_t));
     const auto rows = static_cast<size_t>(limits.max_num_logits);
-    for (Buffer& batch : batches_) batch = backend.allocate(words * sizeof(int32_t));
-    for (Draws& draws : draws_) {
-      for (Buffer* buffer : {&draws.tokens, &draws.logprobs, &draws.ranks})
-        *buffer = backend.allocate(rows * 4);
-      for (Buffer* buffer : {&draws.top_ids, &draws.top_logprobs})
-        *buffer = backend.allocate(rows * kMaxLogprobs * 4);
-      draws.host_tokens.resize(rows);
-      draws.host_ranks.resize(rows);
-      draws.host_logprobs.resize(rows);
-      draws.host_top_ids.resize(rows * kMaxLogprobs);
-      draws.host_top_logprobs.resize(rows * kMaxLogprobs);
-    }
-    sources_.resize(static_cast<size_t>(limits.max_num_batched_tokens));
+    const auto take = [&](auto& of, const auto& allocate) {
+      for (Buffer* buffer : {&of.tokens, &of.logprobs, &of.ranks}) *buffer = allocate(rows * 4);
+      for (Buffer* buffer : {&of.top_ids, &of.top_logprobs}) *buffer = allocate(rows * kMaxLogprobs * 4);
+    };
+    take(draws_, [&](size_t bytes) { return backend.allocate(bytes); });
+    for (Drawn& drawn : drawn_) take(drawn, [&](size_t bytes) { return backend.allocate_host(bytes); });
   }
 
   Ticket launch(const Batch& batch) {
-    const Ticket ticket = batch.slot;
-    int32_t* words = batches_[ticket].as<int32_t>();
+    int32_t* words = batch_.as<int32_t>();
     backend_.copy_to_device(words, batch.words.data(), batch.words.size_bytes());
     const BatchView view = batch.at(words);
-    if (batch.has_sources) fill_inputs(batch, const_cast<int32_t*>(view.token_ids), draws_[1 - ticket]);
-    logits_ = decoder_.forward(view, cache_.layers());
-    draws_[ticket].count = batch.host.num_logits;
-    return ticket;
+    backend_.run_step(key_of(batch, view), [&] {
+      // The inputs that the host does not know yet: tokens of the step before. A row whose draw failed is
+      // dropped at the commit; any id will do for it.
+      if (batch.has_sources)
+        backend_.fill_inputs(view, draws_.tokens.as<int32_t>(), const_cast<int32_t*>(view.token_ids));
+      decoder_.forward(view, cache_.layers());
+    });
+    drawn_[batch.slot].count = batch.host.num_logits;
+    return batch.slot;
   }
 
   void sample(Ticket ticket, std::span<const SampleRow> rows) {
-    Draws& draws = draws_[ticket];
-    WH_CHECK_EQ(static_cast<int32_t>(rows.size()), draws.count);
-    draws.has_logprobs = false;
-    for (const SampleRow& row : rows) draws.has_logprobs |= row.num_logprobs >= 0;
-    if (rows.empty()) return;
-    SampleArgs args{
-        .logits = logits_, .rows = rows.data(), .vocab_used = vocab_used_, .max_logprobs = kMaxLogprobs};
-    args.tokens = draws.tokens.as<int32_t>();
-    if (draws.has_logprobs) {
-      args.logprobs = draws.logprobs.as<float>();
-      args.ranks = draws.ranks.as<int32_t>();
-      args.top_ids = draws.top_ids.as<int32_t>();
-      args.top_logprobs = draws.top_logprobs.as<float>();
-    }
-    backend_.sample(args);
+    Drawn& drawn = drawn_[ticket];
+    WH_CHECK_EQ(static_cast<int32_t>(rows.size()), drawn.count);
+    drawn.has_logprobs = false;
+    for (const SampleRow& row : rows) drawn.has_logprobs |= row.num_logprobs >= 0;
+    if (!rows.empty()) draw(drawn, rows);
+    drawn.mark = backend_.mark();
   }
 
   StepOutput wait(Ticket ticket) {
-    Draws& draws = draws_[ticket];
-    const auto n = static_cast<size_t>(draws.count);
-    backend_.copy_to_host(draws.host_tokens.data(), draws.tokens.as<void>(), n * 4);
-    if (draws.has_logprobs) {
-      backend_.copy_to_host(draws.host_logprobs.data(), draws.logprobs.as<void>(), n * 4);
-      backend_.copy_to_host(draws.host_ranks.data(), draws.ranks.as<void>(), n * 4);
-      backend_.copy_to_host(draws.host_top_ids.data(), draws.top_ids.as<void>(), n * kMaxLogprobs * 4);
-      backend_.copy_to_host(draws.host_top_logprobs.data(), draws.top_logprobs.as<void>(),
-                            n * kMaxLogprobs * 4);
-    }
-    return {.tokens = std::span(draws.host_tokens).first(n),
-            .logprobs = std::span(draws.host_logprobs).first(n),
-            .ranks = std::span(draws.host_ranks).first(n),
-            .top_ids = std::span(draws.host_top_ids).first(n * kMaxLogprobs),
-            .top_logprobs = std::span(draws.host_top_logprobs).first(n * kMaxLogprobs)};
+    const Drawn& drawn = drawn_[ticket];
+    backend_.wait(drawn.mark);
+    const auto n = static_cast<size_t>(drawn.count);
+    return {.tokens = std::span(drawn.tokens.as<int32_t>(), n),
+            .logprobs = std::span(drawn.logprobs.as<float>(), n),
+            .ranks = std::span(drawn.ranks.as<int32_t>(), n),
+            .top_ids = std::span(drawn.top_ids.as<int32_t>(), n * kMaxLogprobs),
+            .top_logprobs = std::span(drawn.top_logprobs.as<float>(), n * kMaxLogprobs)};
   }
 
  private:
-  // The inputs that the host does not know yet: tokens of the step before, which the device has drawn.
-  void fill_inputs(const Batch& batch, int32_t* token_ids, Draws& before) {
-    backend_.copy_to_host(before.host_tokens.data(), before.tokens.as<void>(),
-                          static_cast<size_t>(before.count) * 4);
-    for (size_t row = 0; row < batch.sources.size(); ++row) {
-      const int32_t source = batch.sources[row];
-      const int32_t known = batch.host.token_ids[row];
-      // A row whose draw failed (-1) is dropped at the commit; any id will do for it.
-      sources_[row] = source < 0 ? known : std::max(before.host_tokens[static_cast<size_t>(source)], 0);
+  void draw(Drawn& drawn, std::span<const SampleRow> rows) {
+    SampleArgs args{.logits = decoder_.logits(drawn.count),
+                    .rows = rows.data(),
+                    .vocab_used = vocab_used_,
+                    .max_logprobs = kMaxLogprobs};
+    args.tokens = draws_.tokens.as<int32_t>();
+    if (drawn.has_logprobs) {
+      args.logprobs = draws_.logprobs.as<float>();
+      args.ranks = draws_.ranks.as<int32_t>();
+      args.top_ids = draws_.top_ids.as<int32_t>();
+      args.top_logprobs = draws_.top_logprobs.as<float>();
     }
-    backend_.copy_to_device(token_ids, sources_.data(), batch.sources.size() * 4);
+    backend_.sample(args);
+    const auto fetch = [&](const Buffer& to, const Buffer& from, size_t words) {
+      backend_.start_copy_to_host(to.as<void>(), from.as<void>(), words * 4);
+    };
+    const size_t n = rows.size();
+    fetch(drawn.tokens, draws_.tokens, n);
+    if (!drawn.has_logprobs) return;
+    fetch(drawn.logprobs, draws_.logprobs, n);
+    fetch(drawn.ranks, draws_.ranks, n);
+    fetch(drawn.top_ids, draws_.top_ids, n * kMaxLogprobs);
+    fetch(drawn.top_logprobs, draws_.top_logprobs, n * kMaxLogprobs);
   }
 
   Backend& backend_;
   int32_t vocab_used_;
   KvCache cache_;
   Decoder decoder_;
-  Buffer batches_[2];
-  Draws draws_[2];
-  std::vector<int32_t> sources_;
-  Mat logits_;
+  Buffer batch_;
+  Draws draws_;
+  Drawn drawn_[2];
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ Mat Decoder::forward(const BatchView& batch, const std::vector<KvCacheView>& cac
     backend_.add(normed, x);
   }
 
-  const Mat logits = logits_.mat(DType::kF32, batch.num_logits, spec_.vocab_size);
+  const Mat logits = this->logits(batch.num_logits);
   if (batch.num_logits == 0) return logits;
   const Mat last = last_.mat(dtype, batch.num_logits, spec_.hidden_size);
   backend_.gather_rows(x, batch.logit_rows, last);
@@ -59,6 +59,8 @@ Mat Decoder::forward(const BatchView& batch, const std::vector<KvCacheView>& cac
   backend_.linear(last, weights_.output(), logits);
   return logits;
 }
+
+Mat Decoder::logits(int32_t count) const { return logits_.mat(DType::kF32, count, spec_.vocab_size); }
 
 Mat Decoder::attention_block(const BatchView& batch, int32_t layer, const KvCacheView& cache, ConstMat x,
                              ConstMat cos_sin) {

@@ -24,6 +24,8 @@ class Decoder {
   // the rows that the batch names; they stay valid until the next call. Pointers of the batch are device
   // memory.
   Mat forward(const BatchView& batch, const std::vector<KvCacheView>& caches);
+  // Where forward puts them.
+  Mat logits(int32_t count) const;
 
  private:
   void project(ConstMat x, const Projection& projection, Mat out);
