@@ -74,8 +74,13 @@ bool is_service_variable(std::string_view name) {
 
 Status ConfigLayers::set(std::string_view name, std::string_view text, std::string_view source) {
   const std::string knob = knob_name(name);
-  const std::vector<std::string> known = knob_names();
+  if (std::find(other_names_.begin(), other_names_.end(), knob) != other_names_.end()) {
+    others_[knob] = {.text = std::string(text), .source = std::string(source)};
+    return {};
+  }
+  std::vector<std::string> known = knob_names();
   if (std::find(known.begin(), known.end(), knob) == known.end()) {
+    known.insert(known.end(), other_names_.begin(), other_names_.end());
     if (is_foreign_knob(knob) && foreign_knob_advice(knob, text).empty()) return {};
     return make_error(Code::kInvalidArgument, "{}: {}", source,
                       unknown_knob("setting", name, text, known).message);

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -15,6 +16,15 @@ namespace whippet {
 
 class ConfigLayers {
  public:
+  // A setting that belongs to somebody else: as it was given, and by whom.
+  struct Other {
+    std::string text, source;
+  };
+  using Others = std::map<std::string, Other, std::less<>>;  // by the knob's name
+
+  // `others`: names of knobs that are none of EngineConfig's and are kept for who asks for others().
+  explicit ConfigLayers(std::vector<std::string> others = {}) : other_names_(std::move(others)) {}
+
   // A later call overrules an earlier one, so call from the lowest layer up. `name` in any spelling. `source`
   // is shown to people and opens the message of an error: "--max-num-seqs", "WHIPPET_SEED", "it.yaml (seed)".
   Status set(std::string_view name, std::string_view text, std::string_view source);
@@ -24,10 +34,13 @@ class ConfigLayers {
   Status read_environment(const std::map<std::string, std::string>& variables);
 
   const EngineConfig& config() const { return config_; }
+  const Others& others() const { return others_; }
   // A config file of everything that holds, with the source of each value as a comment.
   std::string describe() const;
 
  private:
+  std::vector<std::string> other_names_;
+  Others others_;
   EngineConfig config_;
   std::map<std::string, std::string, std::less<>> sources_;  // knob -> source; absent: the default
 };

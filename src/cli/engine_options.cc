@@ -62,8 +62,8 @@ EngineOptions::EngineOptions(CLI::App& app, const Context& context, const std::v
       add_switch(app, "--print-config", "print every setting, where it came from, and stop")->group("Engine");
 }
 
-Result<ConfigLayers> EngineOptions::read() const {
-  ConfigLayers layers;
+Result<ConfigLayers> EngineOptions::read(const std::vector<std::string>& others) const {
+  ConfigLayers layers(others);
   const auto variable = context_->variables.find(kConfigVariable);
   if (config_->count() > 0) {
     WH_TRY(layers.read_file(config_->results().back()));
@@ -84,12 +84,15 @@ Result<ConfigLayers> EngineOptions::read() const {
   return layers;
 }
 
+void warn_of_variables(const Context& context, const std::vector<std::string>& others) {
+  std::vector<std::string> known = {kConfigVariable, "WHIPPET_LOG_LEVEL", "WHIPPET_LOG_FORMAT"};
+  known.insert(known.end(), others.begin(), others.end());
+  for (const std::string& warning : unknown_variables(context.variables, known)) log_warning("{}", warning);
+}
+
 int run_with_config(const EngineOptions& options, const CLI::App& app, const Context& context,
-                    const std::function<Result<int>(const EngineConfig&)>& body,
-                    const std::vector<std::string>& variables) {
-  std::vector<std::string> others = {kConfigVariable, "WHIPPET_LOG_LEVEL", "WHIPPET_LOG_FORMAT"};
-  others.insert(others.end(), variables.begin(), variables.end());
-  for (const std::string& warning : unknown_variables(context.variables, others)) log_warning("{}", warning);
+                    const std::function<Result<int>(const EngineConfig&)>& body) {
+  warn_of_variables(context);
   const Result<ConfigLayers> layers = options.read();
   if (!layers.ok()) return report_usage(context, app, layers.error());
   if (options.print_config()) {

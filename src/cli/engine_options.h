@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/config_layers.h"
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/config_layers.h"
 #include "whippet/config.h"
 
 namespace whippet {
@@ -23,8 +23,8 @@ class EngineOptions {
   // Flags for `knobs`, or for all of them where it is empty.
   EngineOptions(CLI::App& app, const Context& context, const std::vector<std::string>& knobs = {});
 
-  // Flags over environment over --config file over defaults.
-  Result<ConfigLayers> read() const;
+  // Flags over environment over --config file over defaults. others: ConfigLayers'.
+  Result<ConfigLayers> read(const std::vector<std::string>& others = {}) const;
   bool print_config() const { return print_->count() > 0; }
 
  private:
@@ -36,10 +36,11 @@ class EngineOptions {
 };
 
 // Reads the config and gives it to `body`, unless --print-config asks for no more. The result is the exit
-// code: a config that is wrong is wrong usage, an error of the body a failure. variables: those of the
-// environment that mean something beside the engine's.
+// code: a config that is wrong is wrong usage, an error of the body a failure.
 int run_with_config(const EngineOptions& options, const CLI::App& app, const Context& context,
-                    const std::function<Result<int>(const EngineConfig&)>& body,
-                    const std::vector<std::string>& variables = {});
+                    const std::function<Result<int>(const EngineConfig&)>& body);
+
+// Warns of variables of the environment that are neither the engine's nor among `others`.
+void warn_of_variables(const Context& context, const std::vector<std::string>& others = {});
 
 }  // namespace whippet

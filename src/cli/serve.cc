@@ -46,14 +46,17 @@ Run setup(CLI::App& app, const Context& context) {
   const EngineOptions engine(app, context);
   const ServerOptions server(app, context);
   return [engine, server, &app, &context] {
-    Result<serve::ServerConfig> server_config = server.read();
-    if (!server_config.ok()) return report_usage(context, app, server_config.error());
-    return run_with_config(
-        engine, app, context,
-        [&](const EngineConfig& config) {
-          return with_failures([&] { return run(config, *server_config); });
-        },
-        ServerOptions::variables());
+    warn_of_variables(context, ServerOptions::variables());
+    const Result<ConfigLayers> layers = engine.read(ServerOptions::names());
+    if (!layers.ok()) return report_usage(context, app, layers.error());
+    const Result<serve::ServerConfig> config = server.read(layers->others());
+    if (!config.ok()) return report_usage(context, app, config.error());
+    if (engine.print_config()) {
+      const Status written = write_output(layers->describe() + ServerOptions::describe(*config));
+      return written.ok() ? kExitOk : report_failure(context, written.error());
+    }
+    const Result<int> code = with_failures([&] { return run(layers->config(), *config); });
+    return code.ok() ? *code : report_failure(context, code.error());
   };
 }
 

@@ -148,6 +148,22 @@ TEST_F(Serve, WhatIsWrongIsSaidBeforeAModelIsLoaded) {
               HasSubstr("WHIPPET_MAX_CONNECTIONS: 'many'"));
 }
 
+TEST_F(Serve, FlagsHoldOverTheEnvironmentAndThatOverTheFile) {
+  const auto file =
+      folder_.write("it.yaml", "port: 1\nheader_timeout: 3\nio_threads: 5\nmax-num-seqs: 7\napi_key: k\n");
+  const CommandResult result = run_whippet(
+      {"serve", folder_.path().string(), "--config", file.string(), "--port", "2", "--print-config"},
+      {.environment = {{"WHIPPET_IO_THREADS", "6"}, {"WHIPPET_SERVED_MODEL_NAME", "a,b"}}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* line :
+       {"\nport: 2\n", "\nheader_timeout: 3\n", "\nio_threads: 6\n", "\nmax_num_seqs: 7 ",
+        "\nserved_model_name: a,b\n", "\nmax_request_size: 8MiB\n", "\napi_key: (not shown)\n"})
+    EXPECT_THAT(result.out, HasSubstr(line));
+  const auto wrong = folder_.write("wrong.yaml", "io_thread: 5\n");
+  EXPECT_THAT(run_whippet({"serve", folder_.path().string(), "--config", wrong.string()}).err,
+              HasSubstr("did you mean 'io_threads'?"));
+}
+
 TEST_F(Serve, TheEnvironmentStandsForFlagsAndKubernetesMayNameAPort) {
   const CommandResult result =
       run_whippet({"serve", folder_.path().string(), "--ssl-certfile", "/nowhere"},

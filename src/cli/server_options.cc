@@ -76,7 +76,7 @@ Status set_knob(ServerConfig& config, std::string_view name, const Strings& text
   return make_error(status.error().code, "{}: {}", source, status.error().message);
 }
 
-// A list in the environment is separated by commas, or JSON.
+// A list in the environment or a config file is separated by commas, or JSON.
 Strings split_variable(const std::string& text) {
   if (text.starts_with('[')) return {text};
   Strings parts;
@@ -88,6 +88,13 @@ Strings split_variable(const std::string& text) {
   return parts;
 }
 
+template <class T>
+std::string text_of(const T& value) {
+  if constexpr (std::is_same_v<T, Strings>) return fmt::format("{}", fmt::join(value, ","));
+  if constexpr (std::is_same_v<T, uint64_t>) return bytes_to_text(value);
+  if constexpr (!std::is_same_v<T, Strings> && !std::is_same_v<T, uint64_t>) return fmt::format("{}", value);
+}
+
 // The knobs, and whether each is a list.
 std::vector<std::pair<std::string, bool>> knobs() {
   std::vector<std::pair<std::string, bool>> all;
@@ -96,6 +103,16 @@ std::vector<std::pair<std::string, bool>> knobs() {
     all.emplace_back(name, std::is_same_v<std::remove_cvref_t<decltype(value)>, Strings>);
   });
   return all;
+}
+
+Status read_file(const ConfigLayers::Others& file, ServerConfig& config) {
+  for (const auto& [name, is_list] : knobs()) {
+    const auto found = file.find(name);
+    if (found == file.end()) continue;
+    const Strings values = is_list ? split_variable(found->second.text) : Strings{found->second.text};
+    if (!values.empty()) WH_TRY(set_knob(config, name, values, found->second.source));
+  }
+  return {};
 }
 
 Status read_environment(const Context& context, ServerConfig& config) {
@@ -146,14 +163,30 @@ ServerOptions::ServerOptions(CLI::App& app, const Context& context) : context_(&
   key_file_ = add_value(app, "--api-key-file", "FILE", "keys, one a line")->group("Server");
 }
 
+std::vector<std::string> ServerOptions::names() {
+  std::vector<std::string> all;
+  for (const auto& [name, is_list] : knobs()) all.push_back(name);
+  return all;
+}
+
+std::string ServerOptions::describe(const ServerConfig& config) {
+  std::string text;
+  ServerConfig::fields(config, [&](const char* name, const auto& value, const char*) {
+    const bool secret = std::string_view(name) == "api_key" && !config.api_keys.empty();
+    text += fmt::format("{}: {}\n", name, secret ? "(not shown)" : text_of(value));
+  });
+  return text;
+}
+
 std::vector<std::string> ServerOptions::variables() {
   std::vector<std::string> names;
   for (const auto& [name, is_list] : knobs()) names.push_back(variable_name(name));
   return names;
 }
 
-Result<ServerConfig> ServerOptions::read() const {
+Result<ServerConfig> ServerOptions::read(const ConfigLayers::Others& file) const {
   ServerConfig config;
+  WH_TRY(read_file(file, config));
   WH_TRY(read_environment(*context_, config));
   for (const auto& [name, option] : knobs_)
     if (option->count() > 0) WH_TRY(set_knob(config, name, option->results(), flag_name(name)));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/config_layers.h"
 #include "serve/server_config.h"
 
 namespace whippet {
@@ -17,10 +18,12 @@ class ServerOptions {
  public:
   ServerOptions(CLI::App& app, const Context& context);
 
-  // Flags over environment over defaults. Errors name the flag or the variable.
-  Result<serve::ServerConfig> read() const;
-  // The variables of the environment that mean something here.
-  static std::vector<std::string> variables();
+  // Flags over environment over `file` over defaults. Errors name where a value came from.
+  Result<serve::ServerConfig> read(const ConfigLayers::Others& file) const;
+  // What holds, as lines of a config file; keys are not shown.
+  static std::string describe(const serve::ServerConfig& config);
+  static std::vector<std::string> names();      // of the knobs
+  static std::vector<std::string> variables();  // of the environment that stand for them
 
  private:
   const Context* context_;

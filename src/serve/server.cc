@@ -10,6 +10,7 @@
 #include <csignal>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -24,6 +25,7 @@ namespace whippet::serve {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr uint32_t kManyCores = 8;
 constexpr size_t kWorkers = 2;  // threads for templates and tokenizing
 
 // Every connection takes a descriptor; the usual soft limit is 1024.
@@ -65,7 +67,8 @@ Status Server::Impl::start() {
   WH_TRY(Access::check(shared.config));
   WH_ASSIGN(tls, make_tls(shared.config));
   raise_descriptor_limit();
-  const auto count = static_cast<uint32_t>(std::max(shared.config.io_threads, 1));
+  const int32_t chosen = std::thread::hardware_concurrency() >= kManyCores ? 2 : 1;
+  const auto count = static_cast<uint32_t>(shared.config.io_threads > 0 ? shared.config.io_threads : chosen);
   shared.outbox.resize(count);
   for (uint32_t i = 0; i < count; ++i) threads.push_back(std::make_unique<IoThread>(shared, i, tls.get()));
   acceptor = std::make_unique<Acceptor>(shared, threads);

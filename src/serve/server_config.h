@@ -36,7 +36,7 @@ struct ServerConfig {
   double stall_timeout_s = 30;         // work waits and no step ends: not healthy; three times: not alive
   bool access_log = true;
   bool handle_signals = true;  // SIGTERM and SIGINT drain, a second one exits
-  int32_t io_threads = 1;
+  int32_t io_threads = 0;      // 0: one, or two where there are eight cores
 
   // visit(name, member, help) for every knob that has a flag, in the order of --help.
   template <class Self, class Visitor>
@@ -66,7 +66,7 @@ struct ServerConfig {
     visit("shutdown_timeout", c.shutdown_timeout_s, "seconds for open answers when stopped; default: 25");
     visit("stall_timeout", c.stall_timeout_s, "seconds without a step until /health says 503; default: 30");
     visit("access_log", c.access_log, "a line for each request");
-    visit("io_threads", c.io_threads, "threads that read and write sockets; default: 1");
+    visit("io_threads", c.io_threads, "threads that read and write sockets; 0: chosen by cores");
   }
 };
 
