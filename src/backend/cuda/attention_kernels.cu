@@ -121,7 +121,7 @@ struct Piece {
   float sums[kWarps][kHeads][kDim];
   float shares[kHeads][kMaxSplits];  // of each piece in the whole
   int32_t heads[kHeads];             // query heads of this pass
-  int32_t num_heads, is_last;
+  int32_t num_heads, all_heads, pass, is_last;
 };
 
 struct Split {
@@ -158,9 +158,12 @@ __device__ __forceinline__ int64_t key_row(const Args& a, const Split& split, co
   return ((head << split.block_shift) + (t & ((1 << split.block_shift) - 1))) * kDim;
 }
 
-// Query heads number [8 * pass, 8 * pass + 8) of those that read kv_head; true where there are any.
+// Query heads number [8 * pass, 8 * pass + 8) of those that read kv_head; true where there are any. Which
+// they are never changes, so that this may come before the wait for inputs.
 template <class T, int kDim>
 __device__ bool find_heads(const Args& a, int32_t kv_head, int32_t pass, Piece<T, kDim>& piece) {
+  if (pass > 0 && piece.all_heads <= pass * kHeads) return false;
+  if (pass == piece.pass) return piece.num_heads > 0;
   __syncthreads();
   if (threadIdx.x < 32) {
     int32_t found = 0;
@@ -172,7 +175,11 @@ __device__ bool find_heads(const Args& a, int32_t kv_head, int32_t pass, Piece<T
       if (mine && place >= 0 && place < kHeads) piece.heads[place] = h;
       found += __popc(ballot);
     }
-    if (threadIdx.x == 0) piece.num_heads = min(kHeads, found - pass * kHeads);
+    if (threadIdx.x == 0) {
+      piece.num_heads = min(kHeads, found - pass * kHeads);
+      piece.all_heads = found;
+      piece.pass = pass;
+    }
   }
   __syncthreads();
   return piece.num_heads > 0;
@@ -470,9 +477,12 @@ __device__ bool is_last(const Split& split, int32_t r, int32_t kv_head, int32_t 
 template <class T, int kDim>
 __global__ void __launch_bounds__(32 * kWarps, 3) attend_split(Args a, Split split) {
   __shared__ __align__(16) Piece<T, kDim> piece;
+  const int32_t r = blockIdx.x, kv_head = blockIdx.z;
+  if (threadIdx.x == 0) piece.pass = -1;
+  __syncthreads();
+  find_heads(a, kv_head, 0, piece);
   wait_for_inputs();
   let_next_start();
-  const int32_t r = blockIdx.x, kv_head = blockIdx.z;
   const int32_t position = a.batch.positions[r];
   const Share share = share_of(a, split, position);
   if (blockIdx.y >= share.pieces) return;
@@ -492,7 +502,7 @@ __global__ void __launch_bounds__(32 * kWarps, 3) attend_split(Args a, Split spl
     for (int32_t pass = 0; find_heads(a, kv_head, pass, piece); ++pass)
       merge(a, split, r, share.pieces, piece);
   }
-  if (!rotates) return;
+  if (!rotates || !a.rotation.keep) return;
   for (int32_t pass = 0; find_heads(a, kv_head, pass, piece); ++pass)
     rotate_in_place(a, r, kv_head, pass == 0, piece);
 }

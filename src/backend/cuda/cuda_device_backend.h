@@ -55,6 +55,7 @@ class CudaBackend : public Backend {
   void run(const Op& op);
   // Runs pending ops from `first` on as one kernel; the number of ops, 0 where the first stands alone.
   size_t run_fused(size_t first);
+  bool is_dead(ConstMat m, size_t from) const;
   size_t fuse_linear(size_t first);
   size_t fuse_attention(size_t first);
   size_t fuse_add(size_t first);

@@ -9,6 +9,41 @@ bool same(ConstMat a, ConstMat b) {
          a.dtype == b.dtype;
 }
 
+// What an op reads and writes of matrices; caches and lists are never both.
+struct Touched {
+  ConstMat read[3];
+  Mat written;
+};
+struct Touches {
+  Touched operator()(const FillOp&) const { return {}; }
+  Touched operator()(const EmbedOp& op) const { return {{}, op.out}; }
+  Touched operator()(const NormOp& op) const { return {{op.x}, op.out}; }
+  Touched operator()(const LinearOp& op) const { return {{op.x}, op.out}; }
+  Touched operator()(const AnglesOp& op) const { return {{}, op.cos_sin}; }
+  Touched operator()(const RopeOp& op) const { return {{op.x, op.cos_sin}, op.x}; }
+  Touched operator()(const StoreOp& op) const { return {{op.k, op.v}, {}}; }
+  Touched operator()(const AttentionOp& op) const { return {{op.args.q}, op.args.out}; }
+  Touched operator()(const SiluOp& op) const { return {{op.gate_up}, op.out}; }
+  Touched operator()(const AddOp& op) const { return {{op.y, op.x}, op.x}; }
+  Touched operator()(const GatherOp& op) const { return {{op.x}, op.out}; }
+};
+
+const char* begin_of(ConstMat m) { return static_cast<const char*>(m.data); }
+const char* end_of(ConstMat m) {
+  return begin_of(m) + ((m.rows - 1) * m.stride + m.cols) * static_cast<int64_t>(dtype_size(m.dtype));
+}
+bool overlap(ConstMat a, ConstMat b) {
+  if (a.data == nullptr || b.data == nullptr || a.rows == 0 || b.rows == 0) return false;
+  return begin_of(a) < end_of(b) && begin_of(b) < end_of(a);
+}
+// Whether every element of m is one of `whole`.
+bool covers(ConstMat whole, ConstMat m) {
+  if (whole.data == nullptr || whole.stride != m.stride || whole.rows < m.rows || whole.dtype != m.dtype ||
+      begin_of(m) < begin_of(whole))
+    return false;
+  return (begin_of(m) - begin_of(whole)) / static_cast<int64_t>(dtype_size(m.dtype)) + m.cols <= whole.cols;
+}
+
 struct Runner {
   const Queue& queue;
   Linear& linear;
@@ -44,6 +79,17 @@ bool is_empty(const T& op) {
 void CudaBackend::run(const Op& op) {
   if (std::visit([](const auto& each) { return is_empty(each); }, op)) return;
   std::visit(Runner{device_.queue(), linear_, attention_scratch_}, op);
+}
+
+// Whether m is written again before anybody reads it, by ops from `from` on.
+bool CudaBackend::is_dead(ConstMat m, size_t from) const {
+  for (size_t i = from; i < pending_.size(); ++i) {
+    const Touched touched = std::visit(Touches{}, pending_[i]);
+    for (const ConstMat& read : touched.read)
+      if (overlap(read, m)) return false;
+    if (covers(touched.written, m)) return true;
+  }
+  return false;
 }
 
 size_t CudaBackend::run_fused(size_t first) {
@@ -86,6 +132,7 @@ size_t CudaBackend::fuse_attention(size_t first) {
   rotation.q_stride = q->x.stride;
   rotation.k_stride = k->x.stride;
   rotation.v_stride = store->v.stride;
+  rotation.keep = !is_dead(q->x, first + 4) || !is_dead(k->x, first + 4);
   return rotate_and_attend(device_.queue(), batch, attention->args, rotation, attention_scratch_) ? 4 : 0;
 }
 
@@ -111,7 +158,6 @@ size_t CudaBackend::fuse_linear(size_t first) {
   if (norm != nullptr) {
     args.norm = norm->weight;
     args.eps = norm->eps;
-    args.normed = norm->out.data;
     args.normed_stride = norm->out.stride;
   }
   const AddOp* add = pending<AddOp>(next);
@@ -128,6 +174,7 @@ size_t CudaBackend::fuse_linear(size_t first) {
     ++next;
   }
   if (next == first + 1) return 0;
+  if (norm != nullptr && !is_dead(norm->out, next)) args.normed = norm->out.data;
   linear_tiles(device_.queue(), x.dtype, args);
   return next - first;
 }

@@ -78,6 +78,7 @@ struct Rotation {
   void* k = nullptr;  // [rows, num_kv_heads * head_dim] rotated in place, stored
   const void* v = nullptr;
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+  bool keep = true;  // q and k are left rotated; false: nobody reads them before they are written again
 };
 // Rotates, stores and attends; false where there is no kernel that does all three.
 bool rotate_and_attend(const Queue& queue, const BatchView& batch, const AttentionArgs& args,

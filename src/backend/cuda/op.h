@@ -1,5 +1,6 @@
 // What the backend has been asked to do and not yet put on the queue. Ops are kept until somebody looks at a
-// result, so that neighbours can run as one kernel; what each of them writes is written all the same.
+// result, so that neighbours can run as one kernel. What they write is written all the same, but for what a
+// later op of those kept writes again before anybody reads it.
 #pragma once
 
 #include <variant>

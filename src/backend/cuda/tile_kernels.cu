@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(32 * kWarps, 2) tile_kernel(TileArgs a) {
       __syncwarp();
     }
     if (tile < a.tiles) finish_tile<S>(a, tile, shared, parts, round % 2);
-    if (round == 0 && a.normed != nullptr && blockIdx.x == 0) write_normed<S>(a, shared, parts);
+    if (round == 0 && a.normed != nullptr && blockIdx.x == gridDim.x - 1) write_normed<S>(a, shared, parts);
     tile += stride;
   }
 }
@@ -286,6 +286,8 @@ template <class T, int kTiles>
 void launch_tiles(const Queue& queue, const TileArgs& args) {
   const int32_t tiles = ceil_div(args.out, 16);
   if (tiles >= 16 * queue.num_sms) return launch_shape<Shape<T, kTiles, 1, false>>(queue, args);
+  // So many warps a tile that every block has its share at once: two blocks fit on a multiprocessor.
+  if (tiles > 4 * queue.num_sms) return launch_shape<Shape<T, kTiles, 2, false>>(queue, args);
   if (tiles >= 2 * queue.num_sms || args.pair > 0)
     return launch_shape<Shape<T, kTiles, 4, false>>(queue, args);
   launch_shape<Shape<T, kTiles, 8, true>>(queue, args);
