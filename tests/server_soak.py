@@ -32,7 +32,8 @@ MOST_HELD = 6  # half-open connections a thread
 WORDS = "the dog went over a long road to find water and some light in an old house near the sea".split()
 # Little memory, so that sequences are preempted, and that all of it is in use before its growth is measured.
 ARGUMENTS = ("--max-model-len", "2048", "--kv-cache-memory", "64MiB", "--max-num-seqs", "16", "--max-queued-requests", "256",
-             "--header-timeout", "4", "--body-timeout", "5", "--write-timeout", "4", "--log-level", "warning")
+             "--header-timeout", "4", "--body-timeout", "5", "--write-timeout", "4", "--shutdown-timeout", "300",
+             "--log-level", "warning")
 LAST = {"prompt": "Once upon a time", "max_tokens": 80, "temperature": 0, "ignore_eos": True}
 
 
@@ -109,7 +110,7 @@ class RudeClient:
         peer = socket.socket()
         if receive_buffer:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        peer.settimeout(60)
+        peer.settimeout(600)
         peer.connect(("127.0.0.1", self.port))
         return peer
 
@@ -249,7 +250,7 @@ class Soak(unittest.TestCase):
         self.counts = collections.Counter()
 
     def connection(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=180)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
 
     def guarded(self, act, chance):
         """act(chance) over and over, until the end or the first trouble."""
@@ -312,7 +313,7 @@ class Soak(unittest.TestCase):
         said += answer.read().decode()
         self.assertEqual(gists_of_stream(said), self.last)
         connection.close()
-        self.assertEqual(self.server.wait(60), 0)
+        self.assertEqual(self.server.wait(300), 0)
 
     def test_soak(self):
         connection = self.connection()
