@@ -14,8 +14,8 @@ namespace whippet {
 // need a tokenizer (can_decode).
 Status check_sampling(const SamplingParams& params, int32_t vocab_used, bool can_decode);
 
-// The prompt and max_tokens against the context; the message has prompt, requested and limit in tokens. params
-// have passed check_sampling.
+// The prompt and max_tokens against the context; the message has prompt, requested and limit in tokens.
+// params have passed check_sampling.
 Status check_lengths(std::span<const int32_t> prompt, const SamplingParams& params, int32_t max_model_len,
                      int32_t vocab_used);
 
