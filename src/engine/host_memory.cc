@@ -16,8 +16,6 @@
 namespace whippet {
 namespace {
 
-constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
-
 std::optional<uint64_t> parse_number(std::string_view text) {
   uint64_t value = 0;
   const size_t begin = text.find_first_not_of(" \t");
