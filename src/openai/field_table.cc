@@ -172,7 +172,9 @@ void add_ignored(std::vector<std::string>& ignored, std::string_view name) {
 }
 
 Refusal check_fields(const Json& body, Route route, bool strict, std::vector<std::string>& ignored) {
-  for (const auto& [name, value] : body.items()) {
+  for (const auto& field : body.items()) {
+    const std::string& name = field.key();
+    const Json& value = field.value();
     const auto* known = std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) {
       return f.name == name && (f.routes & route) != 0;
     });
