@@ -105,12 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int32_t status_ = 0;
   uint64_t sent_bytes_ = 0;
   bool busy_ = false;  // counted as such
-  struct Early {       // deliveries that came before accepted()
-    std::string bytes;
-    int32_t status = 0;
-    bool last = false;
-  };
-  std::optional<Early> early_;
+  std::optional<EarlyDeliveries> early_;
 
   std::string in_flight_;  // being written
   std::string backlog_;    // behind it

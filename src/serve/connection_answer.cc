@@ -35,7 +35,7 @@ void Connection::accepted(Accepted outcome) {
   answer_ = std::move(std::get<0>(outcome));
   if (shared_.aborting) abort_answer();
   if (answer_->stream()) return begin_stream(*answer_);
-  Early early = std::move(*std::exchange(early_, std::nullopt));
+  EarlyDeliveries early = std::move(*std::exchange(early_, std::nullopt));
   if (early.last) answer_whole(early.status, std::move(early.bytes));
 }
 
@@ -58,7 +58,7 @@ void Connection::begin_stream(AnswerStream& answer) {
   std::string bytes;
   append_head(head, {.content_length = -1, .keep_alive = keep_alive_, .http_1_0 = request.http_1_0}, bytes);
   bytes += answer.take_opening();
-  const Early early = std::move(*std::exchange(early_, std::nullopt));
+  const EarlyDeliveries early = std::move(*std::exchange(early_, std::nullopt));
   bytes += early.bytes;
   streaming_ = true;
   largest_send_ = 0;

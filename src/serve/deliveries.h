@@ -76,4 +76,11 @@ class Chunk {
   size_t room_;
 };
 
+// Deliveries that came before the connection knew of its answer.
+struct EarlyDeliveries {
+  std::string bytes;
+  int32_t status = 0;
+  bool last = false;
+};
+
 }  // namespace whippet::serve

@@ -73,7 +73,8 @@ void tile(const LinearTask& task, const Chunk& chunk, int32_t panel, const float
   if constexpr (!kCoded) {
     add_columns<kRows, kPanels>(x, task.x_stride, w, chunk.panel_stride, n, sums);
   } else {
-    const float* x_sums = task.x_sums + row * static_cast<int64_t>(num_groups(task));
+    const float* x_sums = task.x_sums;
+    if (x_sums != nullptr) x_sums += row * static_cast<int64_t>(num_groups(task));
     for (int32_t c = 0, g = chunk.begin / task.group; c < n; c += task.group, ++g) {
       Vec parts[kRows][kPanels];
 #pragma GCC unroll 8
