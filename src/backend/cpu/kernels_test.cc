@@ -105,7 +105,8 @@ TEST(Registry, RefusesWhatItDoesNotHave) {
   options.num_threads = 100000;
   EXPECT_EQ(make_backend("cpu", options).error().code, Code::kInvalidArgument);
   EXPECT_EQ(make_backend("tpu", {}).error().code, Code::kInvalidArgument);
-  EXPECT_EQ(make_backend("cuda", {}).error().code, Code::kUnsupported);
+  const auto cuda = make_backend("cuda", {});  // there may be a GPU
+  EXPECT_TRUE(cuda.ok() || cuda.error().code == Code::kUnsupported);
 }
 
 }  // namespace
