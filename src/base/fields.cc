@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/ascii.h"
+
 namespace whippet {
 namespace {
 
@@ -29,13 +31,6 @@ constexpr SizeUnit kSizeUnits[] = {
     {"tib", kKiB* kKiB* kKiB* kKiB},
     {"tb", 1000'000'000'000},
 };
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
 
 std::string_view trim(std::string_view text) {
   const char* blanks = " \t\r\n";
@@ -94,7 +89,7 @@ Result<double> parse_number(std::string_view text) {
 }
 
 Result<bool> parse_switch(std::string_view text) {
-  const std::string word = lower(trim(text));
+  const std::string word = lower_ascii(trim(text));
   if (word == "true" || word == "on" || word == "yes" || word == "1") return true;
   if (word == "false" || word == "off" || word == "no" || word == "0") return false;
   return make_error(Code::kInvalidArgument, "'{}' is neither true nor false", text);
@@ -103,7 +98,7 @@ Result<bool> parse_switch(std::string_view text) {
 Result<uint64_t> parse_bytes(std::string_view text) {
   const std::string_view all = trim(text);
   const size_t digits = std::min(all.find_first_not_of("0123456789."), all.size());
-  const std::string unit = lower(trim(all.substr(digits)));
+  const std::string unit = lower_ascii(trim(all.substr(digits)));
   const auto* found = std::find_if(std::begin(kSizeUnits), std::end(kSizeUnits),
                                    [&](const SizeUnit& u) { return unit == u.name; });
   const Error wrong =
@@ -139,7 +134,7 @@ std::string nearest_name(std::string_view wrong, const std::vector<std::string>&
   std::string best;
   size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = edit_distance(lower(wrong), lower(candidate));
+    const size_t distance = edit_distance(lower_ascii(wrong), lower_ascii(candidate));
     if (distance >= best_distance || distance >= std::max(wrong.size(), candidate.size())) continue;
     best_distance = distance;
     best = candidate;

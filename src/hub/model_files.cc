@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/progress.h"
 #include "hub/model_name.h"
 
@@ -25,12 +26,6 @@ constexpr std::array kSmallFiles = {
     "merges.txt",           "added_tokens.json",       "chat_template.jinja", "chat_template.json",
     "quantize_config.json", "special_tokens_map.json", "quant_config.json"};
 constexpr std::array kPickled = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack", ".onnx"};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -54,7 +49,7 @@ bool is_shard(std::string_view path, std::string_view ending) {
 
 // A vision projector or an importance matrix is no language model.
 bool is_gguf_model(const RepoFile& file) {
-  const std::string name = lower(file.path);
+  const std::string name = lower_ascii(file.path);
   return name.ends_with(".gguf") && name.find("mmproj") == name.npos && name.find("imatrix") == name.npos;
 }
 
@@ -70,11 +65,11 @@ bool has_tag(std::string_view path, std::string_view tag) {
 
 std::vector<RepoFile> matching(const std::vector<RepoFile>& ggufs, const std::string& tag) {
   std::vector<RepoFile> found;
-  const std::string wanted = lower(tag);
+  const std::string wanted = lower_ascii(tag);
   const auto take_if = [&](const auto& condition) {
     if (!found.empty()) return;
     std::copy_if(ggufs.begin(), ggufs.end(), std::back_inserter(found),
-                 [&](const RepoFile& file) { return condition(lower(file.path)); });
+                 [&](const RepoFile& file) { return condition(lower_ascii(file.path)); });
   };
   take_if([&](const std::string& path) { return base_name(path) == wanted; });
   take_if([&](const std::string& path) { return has_tag(base_name(path), wanted); });

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/ascii.h"
 #include "hub/hub.h"
 #include "hub/model_name.h"
 
@@ -14,11 +15,6 @@ namespace {
 constexpr int kFar = 4;
 constexpr size_t kMaxShown = 3;
 constexpr size_t kMaxLength = 256;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 // "name" of "hf:org/name:TAG@revision" or "pypi:name==1.0".
 std::string bare(std::string text, bool keep_organisation) {
@@ -33,7 +29,7 @@ std::string bare(std::string text, bool keep_organisation) {
 }  // namespace
 
 int edit_distance(const std::string& a_text, const std::string& b_text, int limit) {
-  const std::string a = lower(a_text), b = lower(b_text);
+  const std::string a = lower_ascii(a_text), b = lower_ascii(b_text);
   const int n = static_cast<int>(a.size()), m = static_cast<int>(b.size());
   if (std::abs(n - m) > limit || a.size() > kMaxLength || b.size() > kMaxLength) return limit + 1;
   std::vector<std::vector<int>> rows(3, std::vector<int>(b.size() + 1));

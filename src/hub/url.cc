@@ -6,6 +6,8 @@
 #include <cctype>
 #include <memory>
 
+#include "base/ascii.h"
+
 namespace whippet {
 namespace {
 
@@ -19,11 +21,6 @@ std::string part(CURLU* url, CURLUPart what, unsigned flags = 0) {
   return copy;
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 Result<Url> take_apart(CURLU* handle, const std::string& shown) {
   Url url;
   const std::string user = part(handle, CURLUPART_USER, CURLU_URLDECODE);
@@ -32,8 +29,8 @@ Result<Url> take_apart(CURLU* handle, const std::string& shown) {
   curl_url_set(handle, CURLUPART_USER, nullptr, 0);
   curl_url_set(handle, CURLUPART_PASSWORD, nullptr, 0);
   curl_url_set(handle, CURLUPART_FRAGMENT, nullptr, 0);
-  url.scheme = lower(part(handle, CURLUPART_SCHEME));
-  url.host = lower(part(handle, CURLUPART_HOST));
+  url.scheme = lower_ascii(part(handle, CURLUPART_SCHEME));
+  url.host = lower_ascii(part(handle, CURLUPART_HOST));
   url.port = part(handle, CURLUPART_PORT, CURLU_DEFAULT_PORT);
   url.text = part(handle, CURLUPART_URL);
   if ((url.scheme != "http" && url.scheme != "https") || url.host.empty()) {

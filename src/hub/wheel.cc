@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/ascii.h"
 #include "base/progress.h"
 #include "hub/digest.h"
 #include "hub/model_files.h"
@@ -20,11 +21,6 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxText = 8u << 20;  // of RECORD and METADATA
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 // The text of <package>.dist-info/<name>, empty where there is none.
 Result<std::string> read_info(ZipReader& zip, const std::string& name) {
@@ -160,7 +156,7 @@ std::optional<WheelName> parse_wheel_name(const std::string& file_name) {
   for (std::string part; std::getline(text, part, '-');) parts.push_back(part);
   if (parts.size() < 5 || parts.size() > 6) return std::nullopt;
   const bool any = parts.back() == "any" && parts[parts.size() - 2] == "none";
-  return WheelName{normalise_package(parts[0]), lower(parts[1]), any};
+  return WheelName{normalise_package(parts[0]), lower_ascii(parts[1]), any};
 }
 
 Result<UnpackedWheel> unpack_wheel(const fs::path& wheel, const fs::path& folder, const HubConfig& config) {

@@ -7,15 +7,10 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace whippet::serve {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  return out;
-}
 
 bool is_address(const std::string& name) {
   in6_addr address;
@@ -35,9 +30,9 @@ bool is_loopback(std::string_view host) {
 }
 
 std::string host_name(std::string_view host) {
-  if (host.starts_with('[')) return lower(host.substr(1, host.find(']') - 1));
+  if (host.starts_with('[')) return lower_ascii(host.substr(1, host.find(']') - 1));
   if (std::count(host.begin(), host.end(), ':') == 1) host = host.substr(0, host.find(':'));
-  return lower(host);
+  return lower_ascii(host);
 }
 
 Status Access::check(const ServerConfig& config) {
@@ -61,11 +56,11 @@ Access::Access(const ServerConfig& config) {
     any_host_ = asks_for_key() && !is_loopback(config.host);  // a key cannot be guessed by a page
     hosts_ = {"localhost", host_name(config.host)};
     char name[256] = {};
-    if (::gethostname(name, sizeof(name) - 1) == 0) hosts_.push_back(lower(name));
+    if (::gethostname(name, sizeof(name) - 1) == 0) hosts_.push_back(lower_ascii(name));
   }
   for (const std::string& origin : config.allowed_origins) {
     any_origin_ |= origin == "*";
-    origins_.push_back(lower(origin));
+    origins_.push_back(lower_ascii(origin));
   }
 }
 
@@ -77,7 +72,7 @@ Access::Digest Access::digest(std::string_view text) {
 
 bool Access::opens(std::string_view authorization) const {
   constexpr std::string_view kBearer = "bearer ";
-  const std::string scheme = lower(authorization.substr(0, kBearer.size()));
+  const std::string scheme = lower_ascii(authorization.substr(0, kBearer.size()));
   const bool bearer = scheme == kBearer;
   const Digest given = digest(bearer ? authorization.substr(kBearer.size()) : std::string_view());
   int found = 0;  // every key is compared, and all of it
@@ -93,7 +88,7 @@ bool Access::host_allowed(std::string_view host) const {
 }
 
 bool Access::origin_allowed(std::string_view origin) const {
-  return any_origin_ || contains(origins_, lower(origin));
+  return any_origin_ || contains(origins_, lower_ascii(origin));
 }
 
 }  // namespace whippet::serve

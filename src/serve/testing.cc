@@ -9,16 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/ascii.h"
+
 namespace whippet::serve {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr const char* kBlank = "\r\n\r\n";
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 }  // namespace
 
@@ -102,7 +99,7 @@ Answer RawClient::read_answer(bool head) {
   for (size_t at = top.find("\r\n") + 2; at + 2 < top.size();) {
     const size_t end = top.find("\r\n", at);
     const std::string line = top.substr(at, end - at);
-    answer.headers[lower(line.substr(0, line.find(':')))] = line.substr(line.find(':') + 2);
+    answer.headers[lower_ascii(line.substr(0, line.find(':')))] = line.substr(line.find(':') + 2);
     at = end + 2;
   }
   if (head || answer.status == 204 || answer.status == 304 || answer.status == 100) return answer;
