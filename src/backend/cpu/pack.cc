@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/cpu/kernels.h"
+#include "backend/packing.h"
 #include "base/math.h"
 
 namespace whippet::cpu {
@@ -96,45 +97,6 @@ Plan make_plan(const CanonicalLinear& w) {
   }
   plan.columns = static_cast<int32_t>(plan.order.size());
   return plan;
-}
-
-LinearKind packed_kind(const CanonicalLinear& w, ComputeType compute) {
-  if (compute == ComputeType::kF32) return LinearKind::kF32;
-  if (w.codes_type == Codes::kU4) return LinearKind::kInt4;
-  if (w.codes_type == Codes::kI8) return LinearKind::kInt8;
-  if (compute == ComputeType::kBF16) return LinearKind::kBF16;
-  if (compute == ComputeType::kF16) return LinearKind::kF16;
-  if (w.codes_type == Codes::kF16) return LinearKind::kF16;
-  return w.codes_type == Codes::kBF16 ? LinearKind::kBF16 : LinearKind::kF32;
-}
-
-float code_value(const CanonicalLinear& w, size_t at) {
-  const std::byte* codes = w.codes.data();
-  float f32;
-  uint16_t bits;
-  switch (w.codes_type) {
-    case Codes::kF32:
-      std::memcpy(&f32, codes + at * 4, 4);
-      return f32;
-    case Codes::kF16:
-      std::memcpy(&bits, codes + at * 2, 2);
-      return f16_to_f32(bits);
-    case Codes::kBF16:
-      std::memcpy(&bits, codes + at * 2, 2);
-      return bf16_to_f32(bits);
-    case Codes::kU4:
-      return static_cast<float>(std::to_integer<uint8_t>(codes[at]) & 15);
-    case Codes::kI8:
-      return static_cast<float>(static_cast<int8_t>(codes[at]));
-  }
-  return 0;
-}
-
-float weight_value(const CanonicalLinear& w, int32_t o, int32_t i) {
-  const float code = code_value(w, static_cast<size_t>(o) * w.in + i);
-  if (w.dense()) return code;
-  const size_t at = static_cast<size_t>(o) * w.num_groups() + (w.g_idx.empty() ? i / w.group : w.g_idx[i]);
-  return std::fma(code, w.scale[at], w.min.empty() ? 0.0f : w.min[at]);
 }
 
 // put(packed column, input, first output, outputs) for every column of a panel that is no pad.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/cuda/device.h"
+#include "backend/packing.h"
 #include "base/math.h"
 
 namespace whippet::cuda {
@@ -76,47 +77,10 @@ LinearKind kind_of(DType dtype) {
   return dtype == DType::kBF16 ? LinearKind::kBF16 : LinearKind::kF32;
 }
 
+// Dense weights, and those that are to be computed in full, are kept in the type of the activations.
 LinearKind packed_kind(const CanonicalLinear& w, ComputeType compute, DType activations) {
-  if (!w.dense() && compute != ComputeType::kF32)
-    return w.codes_type == Codes::kU4 ? LinearKind::kInt4 : LinearKind::kInt8;
-  if (activations != DType::kF32) return kind_of(activations);
-  if (compute == ComputeType::kF32) return LinearKind::kF32;
-  if (compute == ComputeType::kBF16) return LinearKind::kBF16;
-  if (compute == ComputeType::kF16) return LinearKind::kF16;
-  if (w.codes_type == Codes::kF16) return LinearKind::kF16;
-  return w.codes_type == Codes::kBF16 ? LinearKind::kBF16 : LinearKind::kF32;
-}
-
-template <class T>
-T read(const std::byte* codes, size_t at) {
-  T value;
-  std::memcpy(&value, codes + at * sizeof(T), sizeof(T));
-  return value;
-}
-
-float code_value(const CanonicalLinear& w, size_t at) {
-  switch (w.codes_type) {
-    case Codes::kF32:
-      return read<float>(w.codes.data(), at);
-    case Codes::kF16:
-      return f16_to_f32(read<uint16_t>(w.codes.data(), at));
-    case Codes::kBF16:
-      return bf16_to_f32(read<uint16_t>(w.codes.data(), at));
-    case Codes::kU4:
-      return static_cast<float>(read<uint8_t>(w.codes.data(), at) & 15);
-    case Codes::kI8:
-      return read<int8_t>(w.codes.data(), at);
-  }
-  return 0;
-}
-
-float weight_value(const CanonicalLinear& w, int32_t o, int32_t i) {
-  const float code =
-      code_value(w, static_cast<size_t>(o) * static_cast<size_t>(w.in) + static_cast<size_t>(i));
-  if (w.dense()) return code;
-  const int32_t g = w.g_idx.empty() ? i / w.group : w.g_idx[static_cast<size_t>(i)];
-  const size_t at = static_cast<size_t>(o) * static_cast<size_t>(w.num_groups()) + static_cast<size_t>(g);
-  return std::fma(code, w.scale[at], w.min.empty() ? 0.0f : w.min[at]);
+  const bool coded = !w.dense() && compute != ComputeType::kF32;
+  return coded || activations == DType::kF32 ? packed_kind(w, compute) : kind_of(activations);
 }
 
 // One packed row of codes, `to` zeroed.
