@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "whippet/structured_outputs.h"
+
 namespace whippet {
 
 struct SamplingParams {
@@ -31,6 +33,7 @@ struct SamplingParams {
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::optional<std::vector<int32_t>> allowed_token_ids;
   std::vector<int32_t> banned_token_ids;
+  std::optional<StructuredOutputs> structured_outputs;
 
   bool operator==(const SamplingParams&) const = default;
 };
