@@ -28,8 +28,9 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::optional<int32_t> logprobs;         // of the drawn tokens, and of that many of the most likely
-  std::optional<int32_t> prompt_logprobs;  // the same for the prompt
+  std::vector<int32_t> kept_special_token_ids;  // but for these, which are in the text all the same
+  std::optional<int32_t> logprobs;              // of the drawn tokens, and of that many of the most likely
+  std::optional<int32_t> prompt_logprobs;       // the same for the prompt
   std::vector<std::pair<int32_t, float>> logit_bias;
   std::optional<std::vector<int32_t>> allowed_token_ids;
   std::vector<int32_t> banned_token_ids;

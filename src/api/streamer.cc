@@ -16,6 +16,7 @@ Result<uint64_t> Streamer::submit(CoreRequest request, EventCallback on_event) {
   const SamplingParams& params = request.params;
   const int32_t answers = tokenizer_ == nullptr ? 0 : params.n;
   const bool skip_special = params.skip_special_tokens;
+  const std::vector<int32_t> kept_special = params.kept_special_token_ids;
   const bool continues_text = !request.prompt.empty();
   auto stream = std::make_unique<Stream>();
   stream->on_event = std::move(on_event);
@@ -24,7 +25,7 @@ Result<uint64_t> Streamer::submit(CoreRequest request, EventCallback on_event) {
   const std::lock_guard lock(mutex_);
   WH_ASSIGN(const uint64_t id, core_.submit(std::move(request)));
   for (int32_t i = 0; i < answers; ++i)
-    stream->decoders.emplace_back(*tokenizer_, skip_special, continues_text);
+    stream->decoders.emplace_back(*tokenizer_, skip_special, continues_text, kept_special);
   streams_.emplace(id, std::move(stream));
   return id;
 }

@@ -8,7 +8,8 @@
 namespace whippet {
 
 StopChecker::StopChecker(const Tokenizer& tokenizer, const SamplingParams& params)
-    : decoder_(tokenizer, params.skip_special_tokens, true), include_(params.include_stop_str_in_output) {
+    : decoder_(tokenizer, params.skip_special_tokens, true, params.kept_special_token_ids),
+      include_(params.include_stop_str_in_output) {
   for (const std::string& stop : params.stop) {
     WH_CHECK(!stop.empty());
     Automaton automaton{.stop = stop, .fallback = std::vector<int32_t>(stop.size() + 1, 0)};

@@ -56,6 +56,17 @@ TEST(StreamDecoder, SkipsSpecialTokensInTheMiddleOfACharacter) {
   EXPECT_EQ(shown, "\uFFFD<end>\uFFFDx");
 }
 
+TEST(StreamDecoder, KeepsTheSpecialTokensThatItIsToldToKeep) {
+  Vocabulary vocabulary = byte_level();
+  vocabulary.added.push_back({.id = 256, .content = "<end>", .special = true});
+  vocabulary.added.push_back({.id = 257, .content = "<call>", .special = true});
+  const Tokenizer tokenizer = create(vocabulary);
+  StreamDecoder decoder(tokenizer, true, false, {257});
+  std::string text;
+  for (const int32_t id : {int{'a'}, 256, 257, int{'b'}}) text += decoder.push(id);
+  EXPECT_EQ(text, "a<call>b");
+}
+
 TEST(StreamDecoder, DropsThePrefixSpaceAtTheBeginningOnly) {
   Vocabulary vocabulary = sentencepiece({"\u2581a"});
   vocabulary.add_prefix_space = true;
