@@ -143,6 +143,19 @@ Result<Checkpoint> open_gguf(const fs::path& path) {
   return out;
 }
 
+// Older GPTQ and AWQ checkpoints say how they were quantised in a file of its own.
+Status read_quantization_config(const fs::path& folder, const std::vector<std::string>& files,
+                                nlohmann::json& config) {
+  const auto said = config.find("quantization_config");
+  if (said != config.end() && !said->is_null()) return {};
+  for (const char* name : {"quantize_config.json", "quant_config.json"}) {
+    if (!contains(files, name)) continue;
+    WH_ASSIGN(config["quantization_config"], read_json(folder / name, kMaxConfigBytes));
+    return {};
+  }
+  return {};
+}
+
 Result<Checkpoint> open_safetensors(const fs::path& folder, const std::vector<std::string>& files) {
   Checkpoint out;
   out.path = folder;
@@ -151,6 +164,7 @@ Result<Checkpoint> open_safetensors(const fs::path& folder, const std::vector<st
                       folder.string());
   }
   WH_ASSIGN(out.config, read_json(folder / "config.json", kMaxConfigBytes));
+  WH_TRY(read_quantization_config(folder, files, out.config));
   if (contains(files, "model.safetensors.index.json")) {
     WH_TRY(open_sharded(folder / "model.safetensors.index.json", out));
     return out;

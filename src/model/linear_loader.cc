@@ -128,7 +128,8 @@ void LinearLoader::decode(std::span<const Found> run, CanonicalLinear& weight) c
   }
 }
 
-// Absent biases of a fused weight are zeros; a weight none of whose parts has one gets none.
+// Absent biases of a fused weight are zeros; a weight none of whose parts has one gets none. A quantised
+// layer may have one that its config does not speak of, since quantizers fold what they smooth into it.
 Status LinearLoader::load_bias(std::span<const Found> run, CanonicalLinear& weight) {
   const bool optional = checkpoint_.container == Checkpoint::Container::kGguf;
   std::vector<float> bias;
@@ -137,7 +138,8 @@ Status LinearLoader::load_bias(std::span<const Found> run, CanonicalLinear& weig
     const LinearSource& source = *part.source;
     const std::string name = source.layer + ".bias";
     std::vector<float> values(static_cast<size_t>(source.out));
-    if (optional ? checkpoint_.find(name) != nullptr : source.bias) {
+    const bool maybe = optional || (part.layout.group > 0 && !source.bias);
+    if (maybe ? checkpoint_.find(name) != nullptr : source.bias) {
       any = true;
       WH_ASSIGN(values, read_vector(checkpoint_, name, source.out));
     }

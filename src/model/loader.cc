@@ -141,7 +141,7 @@ Result<ModelSpec> read_spec(const Checkpoint& checkpoint) {
 
 Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute) {
   WH_ASSIGN(const Family* family, find_family(checkpoint.config));
-  WH_TRY(check_quantization(checkpoint.config));
+  WH_TRY(check_quantization(checkpoint));
   Model model;
   WH_ASSIGN(model.spec, read_spec(checkpoint));
   WH_ASSIGN(model.weights, ModelLoader(checkpoint, *family, model.spec, backend, compute).load());

@@ -97,16 +97,61 @@ TEST(Loader, ATypeThatIsNoWeightIsNamed) {
               HasSubstr("model.norm.weight: expected type F32, F16 or BF16, found U16"));
 }
 
-TEST(Loader, QuantisedCheckpointsAreRefusedByName) {
+TEST(Loader, FormsOfALayerThatAreNotReadAreRefusedByName) {
   EditableCheckpoint checkpoint("tiny/llama-untied");
-  checkpoint.config["quantization_config"] = {{"quant_method", "awq"}};
-  const Error error = refusal(checkpoint);
-  EXPECT_EQ(error.code, Code::kUnsupported);
-  EXPECT_THAT(error.message, HasSubstr("'awq'"));
-  EditableCheckpoint silent("tiny/llama-untied");  // only a quantize_config.json beside it would say so
-  silent.tensors["model.layers.0.mlp.up_proj.qweight"] = {StorageType::kI32, {1}, std::vector<std::byte>(4)};
-  silent.tensors.erase("model.layers.0.mlp.up_proj.weight");
-  EXPECT_THAT(refusal(silent).message, HasSubstr("model.layers.0.mlp.up_proj is stored as qweight"));
+  checkpoint.config["quantization_config"] = {{"checkpoint_format", "marlin"}};
+  EXPECT_EQ(refusal(checkpoint).code, Code::kUnsupported);
+  EXPECT_THAT(refusal(checkpoint).message, HasSubstr("'marlin'"));
+  EditableCheckpoint half("tiny/llama-untied");
+  half.tensors["model.layers.0.mlp.up_proj.qweight"] = {StorageType::kI32, {1}, std::vector<std::byte>(4)};
+  half.tensors.erase("model.layers.0.mlp.up_proj.weight");
+  EXPECT_THAT(refusal(half).message, HasSubstr("model.layers.0.mlp.up_proj is stored as qweight"));
+}
+
+// Every linear layer but embedding and head as bitsandbytes' int8, or with the values that it then stands
+// for.
+EditableCheckpoint in_int8(const std::string& name, bool coded) {
+  EditableCheckpoint checkpoint(name);
+  const EditableCheckpoint plain = checkpoint;
+  for (const auto& [tensor, stored] : plain.tensors) {
+    const bool linear = stored.shape.size() == 2 && tensor.find(".layers.") != std::string::npos;
+    if (!linear) continue;
+    const auto in = static_cast<size_t>(stored.shape[1]);
+    std::vector<float> values = plain.values(tensor);
+    std::vector<float> largest(values.size() / in);
+    std::vector<std::byte> codes(values.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      largest[i / in] = std::max(largest[i / in], std::abs(values[i]));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float scale = largest[i / in] / 127.0f;
+      const auto code = static_cast<int8_t>(std::lround(values[i] / scale));
+      codes[i] = static_cast<std::byte>(code);
+      values[i] = static_cast<float>(code) * scale;
+    }
+    if (!coded) {
+      checkpoint.set_values(tensor, stored.shape, values);
+      continue;
+    }
+    checkpoint.tensors[tensor] = {StorageType::kI8, stored.shape, codes};
+    const std::string layer = tensor.substr(0, tensor.rfind('.'));
+    checkpoint.set_values(layer + ".SCB", {static_cast<int64_t>(largest.size())}, largest);
+  }
+  return checkpoint;
+}
+
+TEST(Loader, AQuantisedCheckpointComputesWhatItsCodesStandFor) {
+  for (const char* name : {"tiny/internlm2", "tiny/qwen2-14heads", "tiny/llama-tied-9heads"}) {
+    const std::vector<float> coded = logits_of(in_int8(name, true));
+    EXPECT_LT(max_relative_error(coded, logits_of(in_int8(name, false))), 1e-5) << name;
+    EXPECT_GT(max_relative_error(coded, logits_of(EditableCheckpoint(name))), 1e-4) << name;
+  }
+}
+
+TEST(Loader, ABiasThatAQuantisedLayerBringsIsAddedWhateverTheConfigSays) {
+  EditableCheckpoint coded = in_int8("tiny/llama-untied", true);
+  const std::vector<float> without = logits_of(coded);
+  coded.set_values("model.layers.0.mlp.down_proj.bias", {32}, std::vector<float>(32, 0.5f));
+  EXPECT_GT(max_relative_error(logits_of(coded), without), 1e-3);
 }
 
 TEST(Loader, WithoutAHeadTheEmbeddingIsTheHead) {

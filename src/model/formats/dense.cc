@@ -47,6 +47,6 @@ void decode(const Checkpoint& checkpoint, const std::string& layer, std::span<co
 
 }  // namespace
 
-Format dense_format() { return {"dense", nullptr, holds, layout, decode}; }
+Format dense_format() { return {"dense", holds, layout, decode}; }
 
 }  // namespace whippet

@@ -41,7 +41,6 @@ struct RowTarget {
 
 struct Format {
   const char* name;
-  const char* quant_method;  // of config.json's quantization_config; nullptr: files of this format have none
   // `layer` is the tensor name without its last part: "model.layers.0.mlp.up_proj".
   bool (*holds)(const Checkpoint& checkpoint, const std::string& layer);
   Result<LinearLayout> (*layout)(const Checkpoint& checkpoint, const std::string& layer);
@@ -50,16 +49,23 @@ struct Format {
                  const RowTarget& target);
 };
 
+Format awq_format();
+Format bitsandbytes_4bit_format();
+Format bitsandbytes_int8_format();
+Format compressed_tensors_format();
 Format dense_format();
+Format fp8_format();
 Format gguf_format();
+Format gptq_format();
 
 std::span<const Format> formats();
 // Whether the checkpoint has a layer of that name, stored in whatever way.
 bool stores_layer(const Checkpoint& checkpoint, const std::string& layer);
 // kNotFound: the checkpoint has no such layer; kUnsupported: it has, in a way that no format reads.
 Result<const Format*> find_format(const Checkpoint& checkpoint, const std::string& layer);
-// kUnsupported where the config names a quantisation that no format reads.
-Status check_quantization(const nlohmann::json& config);
+// What only the config tells: kUnsupported where it says that the codes are arranged in a way, or the
+// activations changed by a transform, that no format knows. How a layer is stored its tensors tell.
+Status check_quantization(const Checkpoint& checkpoint);
 
 // Bytes of one code: what a row of [in] codes takes is in times this.
 size_t code_bytes(CanonicalLinear::Codes codes);

@@ -41,6 +41,6 @@ void decode(const Checkpoint& checkpoint, const std::string& layer, std::span<co
 
 }  // namespace
 
-Format gguf_format() { return {"gguf", nullptr, holds, layout, decode}; }
+Format gguf_format() { return {"gguf", holds, layout, decode}; }
 
 }  // namespace whippet

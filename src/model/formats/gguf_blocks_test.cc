@@ -156,15 +156,5 @@ TEST(Format, LayersThatNothingReadsAreNamed) {
   EXPECT_THAT((*v)->layout(checkpoint, "v").error().message, testing::HasSubstr("expected a matrix"));
 }
 
-TEST(Format, QuantisedCheckpointsAreRefusedByMethod) {
-  EXPECT_TRUE(check_quantization({{"quantization_config", nullptr}}).ok());
-  const auto status = check_quantization({{"quantization_config", {{"quant_method", "gptq"}, {"bits", 4}}}});
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().code, Code::kUnsupported);
-  EXPECT_THAT(status.error().message, testing::HasSubstr("'gptq'"));
-  EXPECT_THAT(status.error().message, testing::HasSubstr("GGUF"));
-  EXPECT_FALSE(check_quantization({{"quantization_config", 5}}).ok());
-}
-
 }  // namespace
 }  // namespace whippet
