@@ -65,6 +65,13 @@ def pieces_of(text, size=4):
     return [text[i:i + size] for i in range(0, len(text), size)]
 
 
+class Thought(str):
+    """A piece of an answer's thinking."""
+
+
+THOUGHTS = [Thought(piece) for piece in pieces_of("The user greets me.\n\nA <b>short</b> answer will do: one sentence, and a friendly one.")]
+
+
 class State:
     """What the server counts, and what a test tells it."""
 
@@ -105,6 +112,7 @@ def answer_of(text):
     """The pieces of the answer to a message."""
     known = {"hostile": pieces_of(HOSTILE), "long line": ["x" * 100_000], "chinese": pieces_of(CHINESE, 1),
              "slow": ["one ", "two ", "three"], "half fence": ["Look:\n\n```py", "thon\nprint(1)\n", "print(2)"],
+             "think": THOUGHTS + ["Hello! ", "How can ", "I help?"], "think on": THOUGHTS, "think slowly": THOUGHTS + ["Done."],
              "short": ["Yes."], "nothing": [], "endless": itertools.repeat("word ")}
     return known.get(text, pieces_of(PROSE))
 
@@ -206,15 +214,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
             if text == "fail" and i == 3:
                 return self.event({"error": {"message": "The deadline passed.", "type": "timeout", "code": "timeout"}})
-            if text in ("slow", "half fence") and i == len(pieces) - 1:
+            if text in ("slow", "half fence", "think slowly") and i == len(pieces) - 1:
                 # Writes comments meanwhile, so that a client that has gone is noticed.
                 while state.gate and not state.gate.wait(0.05):
                     self.wfile.write(b": wait\n\n")
-            self.event({"choices": [{"index": 0, "delta": {"content": piece}}]})
+            thought = {"reasoning_content": piece, "reasoning": piece}
+            self.event({"choices": [{"index": 0, "delta": thought if isinstance(piece, Thought) else {"content": piece}}]})
             with state.lock:
                 state.generated += 1
             time.sleep(state.delay)
-        reason = "length" if text == "cut" else "stop"
+        reason = "length" if text in ("cut", "think on") else "stop"
         self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         self.event({"choices": [], "usage": {"prompt_tokens": 42, "completion_tokens": len(pieces),
                                              "prompt_tokens_details": {"cached_tokens": 27}}})

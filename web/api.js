@@ -96,7 +96,7 @@ export async function* readEvents(stream) {
   }
 }
 
-// Streams a chat completion; calls on.text(piece), and returns {reason, usage}. Throws ServerError, TypeError where
+// Streams a chat completion; calls onText(piece, isThinking), and returns {reason, usage}. Throws ServerError, TypeError where
 // the network fails, and AbortError after signal.
 export async function streamChat(body, signal, onText) {
   const response = await call("v1/chat/completions", {
@@ -117,7 +117,9 @@ export async function streamChat(body, signal, onText) {
     }
     if (event.error) throw new ServerError(0, event.error.message ?? String(event.error), event.error.code);
     const choice = event.choices?.[0];
-    if (choice?.delta?.content) onText(choice.delta.content);
+    const thought = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning;
+    if (thought) onText(thought, true);
+    if (choice?.delta?.content) onText(choice.delta.content, false);
     reason = choice?.finish_reason ?? reason;
     usage = event.usage ?? usage;
   }

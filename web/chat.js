@@ -10,7 +10,8 @@ import {newConversation, removeConversation, saveConversation, setPreference, ti
 const kSaveEvery = 2000;  // ms, while an answer streams
 const kNearEnd = 48;      // pixels from the end that count as the end
 
-// What the server is asked for. `going on` continues the last answer instead of beginning one.
+// What the server is asked for: what was said, without the thinking before it. `going on` continues the last answer
+// instead of beginning one.
 function requestBody(conversation, model, goingOn) {
   const messages = conversation.messages.filter((m) => m.content !== "").map(({role, content}) => ({role, content}));
   if (conversation.system.trim()) messages.unshift({role: "system", content: conversation.system});
@@ -29,12 +30,17 @@ class Job {
   begin() {
     this.started = performance.now();
     this.pieces = 0;
+    this.thinks = false;  // the last piece was thinking
     this.first = this.last = 0;
   }
-  take(piece) {
+  take(piece, isThinking) {
+    const {message} = this;
     this.last = performance.now();
     if (this.pieces++ === 0) this.first = this.last;
-    this.message.content += piece;
+    if (isThinking) message.reasoning = (message.reasoning ?? "") + piece;
+    else message.content += piece;
+    if (isThinking || this.thinks) message.thought = (this.last - this.first) / 1000;
+    this.thinks = isThinking;
   }
   stats(usage) {
     if (this.pieces === 0) return null;
@@ -200,8 +206,8 @@ export class Chat {
   async run(job, goingOn) {
     const {message, conversation} = job;
     const saving = setInterval(() => saveConversation(conversation), kSaveEvery);
-    const onText = (piece) => {
-      job.take(piece);
+    const onText = (piece, isThinking) => {
+      job.take(piece, isThinking);
       if (this.conversation === conversation) this.schedule();
     };
     try {

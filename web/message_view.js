@@ -20,6 +20,31 @@ function trouble(message) {
   return message.reason === "stop" ? "" : t("interrupted");
 }
 
+// The thinking before an answer, folded until it is opened.
+class ThoughtView {
+  constructor() {
+    this.title = el("summary");
+    this.text = el("div", {class: "thought-text", dir: "auto"});
+    this.node = el("details", {class: "thought", hidden: true, ontoggle: () => this.fill()}, this.title, this.text);
+    this.message = null;
+  }
+
+  show(message, live) {
+    this.message = message;
+    this.node.hidden = !message.reasoning;
+    if (this.node.hidden) return;
+    const thinks = live && message.content === "";
+    this.node.classList.toggle("going", thinks);
+    const seconds = message.thought ?? 0;
+    this.title.textContent = thinks || !seconds ? t(thinks ? "thinking" : "thoughts") : t("thought", {time: formatSeconds(seconds)});
+    this.fill();
+  }
+
+  fill() {
+    if (this.node.open && this.message) this.text.textContent = this.message.reasoning;
+  }
+}
+
 export class MessageView {
   // actions: {onAgain(message), onGoOn(message), onEdit(message, text)}
   constructor(message, actions) {
@@ -30,7 +55,10 @@ export class MessageView {
     this.foot = el("div", {class: "foot"});
     const name = el("h2", {class: "unseen"}, t(this.isUser ? "you" : "answer"));
     this.node = el("article", {class: `message ${message.role}`}, name, this.body, this.foot);
-    if (!this.isUser) this.markdown = new MarkdownView(this.body);
+    if (this.isUser) return;
+    this.markdown = new MarkdownView(this.body);
+    this.thought = new ThoughtView();
+    this.body.before(this.thought.node);
   }
 
   // live: the answer is still coming; last: no message follows.
@@ -40,7 +68,8 @@ export class MessageView {
     this.node.setAttribute("aria-busy", String(live));
     if (this.isUser) this.body.textContent = message.content;
     else this.markdown.update(message.content, !live);
-    this.node.classList.toggle("thinking", live && message.content === "");
+    this.thought?.show(message, live);
+    this.node.classList.toggle("waiting", live && message.content === "" && !message.reasoning);
     if (live) {
       this.foot.replaceChildren();
       return;

@@ -1,6 +1,6 @@
 // Conversations and preferences, kept in the browser. One entry of localStorage a conversation, so that two tabs
 // do not overwrite each other's. A conversation is {id, title, updated, system, sampling, messages}; a message is
-// {role, content} and, of an answer, {stats, reason, error}.
+// {role, content} and, of an answer, {stats, reason, error}, and its thinking: {reasoning, thought: seconds}.
 
 const kPrefix = "whippet.chat.";
 const kPreferences = "whippet.preferences";
@@ -25,7 +25,8 @@ function write(name, value) {
 // What comes from the store may be from another version of the page, or edited by hand.
 function restore(value) {
   if (typeof value?.id !== "string" || !Array.isArray(value.messages)) return null;
-  const isMessage = (m) => typeof m?.content === "string" && (m.role === "user" || m.role === "assistant");
+  const isMessage = (m) => typeof m?.content === "string" && (m.role === "user" || m.role === "assistant") &&
+    typeof (m.reasoning ?? "") === "string";
   return {
     id: value.id,
     title: typeof value.title === "string" ? value.title : "",
