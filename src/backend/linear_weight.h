@@ -47,9 +47,13 @@ struct LinearWeight {
   int32_t in = 0;
   int32_t group = 0;
   const void* codes = nullptr;
-  const float* scale = nullptr;
-  const float* min = nullptr;  // may be nullptr
-  int32_t columns = 0;         // packed columns: in, or more where pads even out act-order groups
+  const void* scale = nullptr;
+  const void* min = nullptr;       // may be nullptr
+  DType scale_type = DType::kF32;  // kF32 or kF16
+  DType min_type = DType::kF32;    // the same
+  int32_t code_offset = 0;         // what codes as they are stored exceed their values by
+  DType input_type = DType::kF32;  // what the kernels round inputs to; kI8: by packed group (reference.h)
+  int32_t columns = 0;             // packed columns: in, or more where pads even out act-order groups
   const int32_t* order =
       nullptr;                  // [columns] packed column -> input column, -1: a pad; nullptr: the identity
   const float* bias = nullptr;  // [out], may be nullptr

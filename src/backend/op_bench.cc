@@ -42,8 +42,9 @@ class Bench {
       : options_(options), backend_(backend), machine_(std::move(machine)) {}
 
   Backend& backend() { return backend_; }
-  double seconds(const std::string& name, double bytes, double operations,
-                 const std::function<void()>& body) {
+  // input: what kind of products the operations are.
+  double seconds(const std::string& name, double bytes, double operations, const std::function<void()>& body,
+                 DType input = DType::kF32) {
     if (name.find(options_.filter) == std::string::npos) return 0;
     std::vector<double> times;
     for (double total = 0; total < options_.seconds || times.size() < 3; total += times.back()) {
@@ -56,11 +57,17 @@ class Bench {
     fmt::print("{:50} {:10.1f} us, best {:10.1f}: {:6.2f} GB/s {:4.0f} % {:7.2f} GFLOP/s {:4.0f} %\n", name,
                median * 1e6, times[0] * 1e6, bytes / used / 1e9,
                100 * bytes / used / 1e9 / machine_.read_gb_per_s, operations / used / 1e9,
-               100 * operations / used / 1e9 / machine_.fma_gflops);
+               100 * operations / used / 1e9 / peak(input));
     return used;
   }
 
  private:
+  double peak(DType input) const {
+    return input == DType::kI8     ? machine_.dot_gops
+           : input == DType::kBF16 ? machine_.pair_gflops
+                                   : machine_.fma_gflops;
+  }
+
   const Options& options_;
   Backend& backend_;
   cpu::MachineSpeed machine_;
@@ -75,11 +82,12 @@ double bench_linear(Bench& bench, const std::string& name, WeightShape shape, in
   TestMat x = TestMat::random(random, rows, shape.in), out(rows, shape.out);
   const double bytes = static_cast<double>(packed[0].bytes) * copies;
   const double operations = 2.0 * shape.out * shape.in * copies * rows;
-  return bench.seconds(fmt::format("{} {} x{}, {} rows", name, shape.name(), copies, rows), bytes, operations,
-                       [&] {
-                         for (const LinearWeight& each : packed)
-                           bench.backend().linear(x.mat(), each, out.mat());
-                       });
+  return bench.seconds(
+      fmt::format("{} {} x{}, {} rows", name, shape.name(), copies, rows), bytes, operations,
+      [&] {
+        for (const LinearWeight& each : packed) bench.backend().linear(x.mat(), each, out.mat());
+      },
+      packed[0].input_type);
 }
 
 void bench_linears(Bench& bench, const Model& model) {
@@ -89,7 +97,7 @@ void bench_linears(Bench& bench, const Model& model) {
       {"o", model.hidden, q},
       {"gate_up", 2 * model.intermediate, model.hidden},
       {"down", model.hidden, model.intermediate}};
-  for (int32_t rows : {1, 2, 4, 8, 32, 512}) {
+  for (int32_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
     const int32_t copies = rows > 32 ? 1 : std::min(model.layers, 8);
     double total = 0;
     for (const auto& [name, out, in] : body) {
@@ -102,7 +110,7 @@ void bench_linears(Bench& bench, const Model& model) {
     head.out = model.vocab;
     head.in = model.hidden;
     const double head_seconds =
-        rows <= 8 ? bench_linear(bench, fmt::format("{} head", model.name), head, 1, rows) : 0;
+        rows <= 64 ? bench_linear(bench, fmt::format("{} head", model.name), head, 1, rows) : 0;
     if (total > 0)
       fmt::print("{} linears: {} rows in {:.2f} ms = {:.0f} rows/s\n", model.name, rows,
                  (total * model.layers + head_seconds) * 1e3, rows / (total * model.layers + head_seconds));
@@ -228,21 +236,24 @@ int run(const Options& options) {
   }
   const cpu::MachineSpeed machine =
       cpu::measure_machine(options.backend.num_threads, options.backend.isa).value();
-  fmt::print("{}: reads {:.1f} GB/s, {:.0f} fp32 GFLOP/s\n", (*backend)->description(), machine.read_gb_per_s,
-             machine.fma_gflops);
-  const WeightShape int4_32{.codes = Codes::kU4, .group = 32, .with_min = true};
-  const WeightShape int8_32{.codes = Codes::kI8, .group = 32};
-  const WeightShape int4_128{.codes = Codes::kU4, .group = 128, .with_min = true};
+  fmt::print("{}: reads {:.1f} GB/s, {:.0f} fp32 GFLOP/s, {:.0f} int8 GOP/s, {:.0f} bf16 GFLOP/s\n",
+             (*backend)->description(), machine.read_gb_per_s, machine.fma_gflops, machine.dot_gops,
+             machine.pair_gflops);
+  const WeightShape int4_32{.codes = Codes::kU4, .group = 32, .with_min = true, .half_factors = true};
+  const WeightShape int8_32{.codes = Codes::kI8, .group = 32, .half_factors = true};
+  const WeightShape int4_128{.codes = Codes::kU4, .group = 128, .with_min = true, .half_factors = true};
+  const WeightShape int8_128{.codes = Codes::kI8, .group = 128, .half_factors = true};
   const WeightShape bf16{.codes = Codes::kBF16};
   const std::vector<Model> models = {
       {"SmolLM2-135M", 576, 1536, 9, 3, 64, 30, int4_32, int8_32, 49152},
       {"Qwen2.5-0.5B", 896, 4864, 14, 2, 64, 24, bf16, bf16, 151936},
       {"Qwen2.5-0.5B-int4", 896, 4864, 14, 2, 64, 24, int4_128, int8_32, 151936},
+      {"Qwen2.5-0.5B-int8", 896, 4864, 14, 2, 64, 24, int8_128, int8_128, 151936},
   };
   Bench bench(options, **backend, machine);
   for (const Model& model : models) {
     bench_linears(bench, model);
-    if (&model == &models[2]) break;
+    if (&model >= &models[2]) continue;  // the rest is the same
     for (int32_t keys : {512, 4096}) bench_attention(bench, model, 1, keys);
     for (int32_t keys : {512, 4096}) bench_attention(bench, model, 512, keys);
     for (int32_t rows : {1, 512}) bench_rows(bench, model, rows);

@@ -76,6 +76,8 @@ std::string WeightShape::name() const {
                      std::to_string(in) + "]";
   if (group > 0) text += " g" + std::to_string(group);
   if (with_min) text += " min";
+  if (half_factors) text += " half";
+  if (symmetric) text += " symmetric";
   if (with_bias) text += " bias";
   if (order != Order::kNone) text += order == Order::kPermuted ? " permuted" : " uneven";
   return text;
@@ -108,8 +110,10 @@ CanonicalLinear random_weight(Random& random, const WeightShape& shape) {
     for (int32_t o = 0; o < shape.out; ++o) w.bias.push_back(normal(random));
   if (w.dense()) return w;
   const size_t scales = static_cast<size_t>(shape.out) * w.num_groups();
-  for (size_t i = 0; i < scales; ++i) w.scale.push_back(0.02f + 0.02f * std::abs(normal(random)));
-  for (size_t i = 0; i < scales && shape.with_min; ++i) w.min.push_back(-0.3f + 0.1f * normal(random));
+  const auto factor = [&](float value) { return shape.half_factors ? f16_to_f32(f32_to_f16(value)) : value; };
+  for (size_t i = 0; i < scales; ++i) w.scale.push_back(factor(0.02f + 0.02f * std::abs(normal(random))));
+  for (size_t i = 0; i < scales && shape.with_min; ++i)
+    w.min.push_back(shape.symmetric ? -8 * w.scale[i] : factor(-0.3f + 0.1f * normal(random)));
   if (shape.order == WeightShape::Order::kNone) return w;
   for (int32_t i = 0; i < shape.in; ++i)
     w.g_idx.push_back(shape.order == WeightShape::Order::kPermuted

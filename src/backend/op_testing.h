@@ -70,6 +70,8 @@ struct WeightShape {
   int32_t group = 0;
   bool with_min = false;
   bool with_bias = false;
+  bool half_factors = false;  // scales and minima are halves, as in most files
+  bool symmetric = false;     // with_min: every min is -8 times its scale
   enum class Order { kNone, kPermuted, kUneven } order = Order::kNone;
   std::string name() const;
 };

@@ -1,7 +1,9 @@
 #include "backend/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace whippet::reference {
 namespace {
@@ -106,6 +108,34 @@ void linear(ConstMat x, const CanonicalLinear& w, Mat out) {
       for (int32_t i = 0; i < w.in; ++i)
         sum += static_cast<double>(x.row<float>(r)[i]) * values[static_cast<size_t>(o) * w.in + i];
       out.row<float>(r)[o] = static_cast<float>(sum);
+    }
+  }
+}
+
+void round_inputs(ConstMat x, const LinearWeight& packed, Mat out) {
+  for (int32_t r = 0; r < x.rows; ++r) {
+    const float* in = x.row<float>(r);
+    float* to = out.row<float>(r);
+    if (packed.input_type != DType::kI8) {
+      for (int32_t i = 0; i < x.cols; ++i)
+        to[i] = packed.input_type == DType::kBF16 ? bf16_to_f32(f32_to_bf16(in[i])) : in[i];
+      continue;
+    }
+    for (int32_t begin = 0; begin < packed.columns; begin += packed.group) {
+      std::vector<int32_t> members;
+      for (int32_t c = begin; c < std::min(packed.columns, begin + packed.group); ++c)
+        if (packed.order == nullptr || packed.order[c] >= 0)
+          members.push_back(packed.order != nullptr ? packed.order[c] : c);
+      float most = 0;
+      bool finite = true;
+      for (const int32_t i : members) {
+        most = std::max(most, std::abs(in[i]));
+        finite = finite && std::isfinite(in[i]);
+      }
+      for (const int32_t i : members)
+        to[i] = !finite         ? std::numeric_limits<float>::quiet_NaN()
+                : most > 1e-30f ? std::nearbyint(in[i] * (127.0f / most)) * (most / 127.0f)
+                                : 0.0f;
     }
   }
 }

@@ -49,7 +49,10 @@ class CpuBackend : public Backend {
   template <class Body>
   void for_rows(int32_t rows, int64_t elements_per_row, const Body& body);
   void product(ConstMat x, const LinearWeight& w, Mat out);
-  void prepare_inputs(const LinearWeight& w, LinearTask& task);
+  template <class Body>
+  void for_pieces(const LinearWeight& w, int32_t rows, int32_t tile_panels, const Body& body);
+  void product_of_codes(ConstMat x, const LinearWeight& w, Mat out);
+  void product_of_pairs(ConstMat x, const LinearWeight& w, Mat out);
   void product_of_few(const LinearWeight& w, const LinearTask& whole);
   void product_of_many(const LinearWeight& w, const LinearTask& whole);
   bool attend_split(const BatchView& batch, const AttentionArgs& args, int32_t num_runs, int32_t longest_run);
@@ -60,9 +63,9 @@ class CpuBackend : public Backend {
   std::vector<WorkerScratch> scratch_;  // [num_threads]
   Buffer gathered_;                     // fp32 inputs of act-order weights, some rows at a time
   int32_t gathered_columns_ = 0;
-  Buffer group_sums_;     // fp32 inputs summed by group
-  Buffer nibble_inputs_;  // fp32 inputs of few rows scaled for int4
-  Buffer split_states_;   // fp32 attention states of decode steps whose keys are split
+  Buffer rounded_;       // inputs rounded to integers or bf16, some rows at a time
+  Buffer input_groups_;  // InputGroup of each group of these rows
+  Buffer split_states_;  // fp32 attention states of decode steps whose keys are split
   int32_t max_vocab_ = 0;
 };
 

@@ -11,18 +11,15 @@ namespace whippet::cpu {
 namespace {
 
 constexpr int32_t kGatheredRows = 64;  // act-order inputs that are gathered at once
-constexpr int32_t kSummedRows = 1024;  // rows whose sums by group are kept at once
+constexpr size_t kRoundedRows = 512;   // rows whose rounded inputs are kept at once
 constexpr int32_t kRowBlock = 192;     // rows that pass a widened block of panels
 
 LinearTask task_of(ConstMat x, const LinearWeight& w, Mat out) {
   LinearTask task = {};
   task.codes = w.codes;
-  task.scale = w.scale;
-  task.min = w.min;
   task.bias = w.bias;
   task.out = w.out;
   task.columns = w.columns;
-  task.group = w.group;
   task.x = x.row<float>(0);
   task.x_stride = x.stride;
   task.y = out.row<float>(0);
@@ -31,43 +28,59 @@ LinearTask task_of(ConstMat x, const LinearWeight& w, Mat out) {
   return task;
 }
 
-// Column c of output row o, dequantised as the kernels do.
+float factor_at(const void* factors, DType type, int64_t at) {
+  return type == DType::kF16 ? f16_to_f32(static_cast<const uint16_t*>(factors)[at])
+                             : static_cast<const float*>(factors)[at];
+}
+
+float coded_weight(const LinearWeight& w, int32_t o, int32_t c) {
+  const int64_t panel = o / kPanelRows, lane = o % kPanelRows;
+  const int64_t group = panel * num_groups(w) + c / w.group;
+  const int32_t in_group = c % w.group;
+  const int64_t first = group * group_columns(w) * kPanelRows;  // column
+  const auto* codes = static_cast<const uint8_t*>(w.codes);
+  const int32_t code =
+      w.kind == LinearKind::kInt8
+          ? codes[first + in_group / 4 * 64 + lane * 4 + in_group % 4]
+          : codes[first / 2 + in_group / 8 * 64 + lane * 4 + in_group % 4] >> (in_group % 8 < 4 ? 0 : 4) & 15;
+  const int64_t at = group * kPanelRows + lane;
+  const float min = w.min != nullptr ? factor_at(w.min, w.min_type, at) : 0.0f;
+  return std::fma(static_cast<float>(code - w.code_offset), factor_at(w.scale, w.scale_type, at), min);
+}
+
+// Column c of output row o, dequantised.
 float packed_weight(const LinearWeight& w, int32_t o, int32_t c) {
   const int64_t panel = o / kPanelRows, lane = o % kPanelRows;
   const int64_t at = (panel * w.columns + c) * kPanelRows + lane;
+  const auto* bits = static_cast<const uint16_t*>(w.codes);
   switch (w.kind) {
     case LinearKind::kF32:
       return static_cast<const float*>(w.codes)[at];
     case LinearKind::kF16:
-      return f16_to_f32(static_cast<const uint16_t*>(w.codes)[at]);
+      return f16_to_f32(bits[at]);
     case LinearKind::kBF16:
-      return bf16_to_f32(static_cast<const uint16_t*>(w.codes)[at]);
+      if (w.input_type == DType::kF32) return bf16_to_f32(bits[at]);
+      return bf16_to_f32(bits[(panel * num_pairs(w) + c / 2) * 2 * kPanelRows + 2 * lane + c % 2]);
     case LinearKind::kInt8:
     case LinearKind::kInt4:
-      break;
+      return coded_weight(w, o, c);
   }
-  const int64_t group = panel * num_groups(w) + c / w.group;
-  const float scale = w.scale[group * kPanelRows + lane];
-  const float min = w.min != nullptr ? w.min[group * kPanelRows + lane] : 0.0f;
-  if (w.kind == LinearKind::kInt8)
-    return std::fma(static_cast<float>(static_cast<const int8_t*>(w.codes)[at]), scale, min);
-  const int32_t in_group = c % w.group;
-  const int64_t dword = (group * ceil_div(w.group, 8) + in_group / 8) * kPanelRows + lane;
-  const uint32_t code = static_cast<const uint32_t*>(w.codes)[dword] >> (4 * (in_group % 8)) & 15;
-  return std::fma(static_cast<float>(code), scale, min);
+  return 0;
 }
 
 }  // namespace
 
 Result<LinearWeight> CpuBackend::pack(const CanonicalLinear& weight, ComputeType compute) {
-  auto packed = pack_linear(weight, compute, pool_);
+  auto packed = pack_linear(weight, compute, kernels_.linear_pairs != nullptr, pool_);
   if (!packed.ok()) return packed;
   make_room_for_sampling(weight.out);
-  const size_t sums = packed->min != nullptr ? size_t{kSummedRows} * num_groups(*packed) * sizeof(float) : 0;
-  if (sums > group_sums_.bytes()) group_sums_ = Buffer::host(sums);
-  const size_t inputs = static_cast<size_t>(kernels_.few_rows) * packed->columns * sizeof(float);
-  if (packed->kind == LinearKind::kInt4 && inputs > nibble_inputs_.bytes())
-    nibble_inputs_ = Buffer::host(inputs);
+  const size_t row = packed->input_type == DType::kBF16 ? sizeof(uint32_t) * num_pairs(*packed)
+                     : packed->input_type == DType::kI8
+                         ? size_t{1} * num_groups(*packed) * group_columns(*packed)
+                         : 0;
+  if (kRoundedRows * row > rounded_.bytes()) rounded_ = Buffer::host(kRoundedRows * row);
+  const size_t groups = kRoundedRows * num_groups(*packed) * sizeof(InputGroup);
+  if (groups > input_groups_.bytes()) input_groups_ = Buffer::host(groups);
   if (packed->order != nullptr && packed->columns > gathered_columns_) {
     gathered_columns_ = packed->columns;
     gathered_ = Buffer::host(sizeof(float) * kGatheredRows * gathered_columns_);
@@ -108,37 +121,103 @@ void CpuBackend::linear(ConstMat x, const LinearWeight& w, Mat out) {
 }
 
 void CpuBackend::product(ConstMat x, const LinearWeight& w, Mat out) {
-  for (int32_t begin = 0; begin < x.rows; begin += kSummedRows) {
-    LinearTask task = task_of(x, w, out);
-    task.x += begin * x.stride;
-    task.y += begin * out.stride;
-    task.rows = std::min(kSummedRows, x.rows - begin);
-    prepare_inputs(w, task);
-    if (task.rows <= kernels_.few_rows)
-      product_of_few(w, task);
+  const auto some_rows = static_cast<int32_t>(kRoundedRows);
+  for (int32_t begin = 0; begin < x.rows; begin += some_rows) {
+    const int32_t rows = std::min(some_rows, x.rows - begin);
+    const ConstMat part{x.row<float>(begin), x.dtype, rows, x.cols, x.stride};
+    const Mat result{out.row<float>(begin), out.dtype, rows, out.cols, out.stride};
+    if (w.input_type == DType::kI8)
+      product_of_codes(part, w, result);
+    else if (w.input_type == DType::kBF16)
+      product_of_pairs(part, w, result);
+    else if (rows <= kernels_.few_rows)
+      product_of_few(w, task_of(part, w, result));
     else
-      product_of_many(w, task);
+      product_of_many(w, task_of(part, w, result));
   }
 }
 
-// What the kernels want to know about the inputs of quantised weights.
-void CpuBackend::prepare_inputs(const LinearWeight& w, LinearTask& task) {
-  if (w.min != nullptr) {
-    const int32_t groups = num_groups(w);
-    auto* sums = group_sums_.as<float>();
-    for_rows(task.rows, w.columns, [&](int32_t begin, int32_t end) {
-      for (int32_t r = begin; r < end; ++r)
-        kernels_.group_sums(task.x + r * task.x_stride, w.columns, w.group, sums + int64_t{r} * groups);
-    });
-    task.x_sums = sums;
-  }
-  if (w.kind == LinearKind::kInt4 && task.rows <= kernels_.few_rows) {
-    auto* inputs = nibble_inputs_.as<float>();
-    for (int32_t r = 0; r < task.rows; ++r)
-      kernels_.nibble_inputs(task.x + r * task.x_stride, w.columns, w.group, inputs + int64_t{r} * w.columns);
-    task.x = inputs;
-    task.x_stride = w.columns;
-  }
+// Calls body(first panel, end panel, first row, end row) for pieces of the product, in parallel: some for
+// each worker, so that one whose core is taken away holds up little, each of whole tiles of panels.
+template <class Body>
+void CpuBackend::for_pieces(const LinearWeight& w, int32_t rows, int32_t tile_panels, const Body& body) {
+  const int32_t panels = num_panels(w), threads = pool_.num_threads();
+  const int32_t row_blocks = ceil_div(rows, kRowBlock);
+  const int32_t rows_per_block = align_up(ceil_div(rows, row_blocks), 12);  // whole tiles of 3, 4 and 6
+  const int32_t tiles = ceil_div(panels, tile_panels);
+  const int64_t elements = int64_t{panels} * kPanelRows * w.columns * rows;
+  const int32_t wanted = elements < 2 * kParallelElements ? 1 : threads * std::clamp(tiles / threads, 1, 12);
+  const int32_t runs = std::min(tiles, wanted);
+  pool_.run(runs * row_blocks, [&](int32_t index, int32_t) {
+    const int32_t run = index % runs, first = index / runs * rows_per_block;
+    const auto bound = [&](int32_t r) {
+      return std::min(panels, static_cast<int32_t>(int64_t{tiles} * r / runs) * tile_panels);
+    };
+    if (first < rows) body(bound(run), bound(run + 1), first, std::min(rows, first + rows_per_block));
+  });
+}
+
+void CpuBackend::product_of_codes(ConstMat x, const LinearWeight& w, Mat out) {
+  const GroupShape shape{w.columns, w.group, group_columns(w), w.code_offset};
+  const int64_t groups = num_groups(w), row_bytes = groups * shape.group_columns;
+  auto* rounded = rounded_.as<int8_t>();
+  auto* inputs = input_groups_.as<InputGroup>();
+  for_rows(x.rows, w.columns, [&](int32_t begin, int32_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      kernels_.dots.round_inputs(x.row<float>(static_cast<int32_t>(r)), shape, rounded + r * row_bytes,
+                                 inputs + r * groups);
+  });
+  CodedTask whole = {};
+  whole.codes = static_cast<const uint8_t*>(w.codes);
+  whole.scale = w.scale;
+  whole.min = w.min;
+  whole.half_scale = w.scale_type == DType::kF16;
+  whole.half_min = w.min_type == DType::kF16;
+  whole.bias = w.bias;
+  whole.out = w.out;
+  whole.groups = static_cast<int32_t>(groups);
+  whole.group_columns = shape.group_columns;
+  whole.y_stride = out.stride;
+  const auto kernel = kernels_.dots.linear_coded[w.kind == LinearKind::kInt8 ? 0 : 1];
+  for_pieces(w, x.rows, kernels_.dots.panels,
+             [&](int32_t panel_begin, int32_t panel_end, int32_t first, int32_t end) {
+               CodedTask task = whole;
+               task.panel_begin = panel_begin;
+               task.panel_end = panel_end;
+               task.x = rounded + first * row_bytes;
+               task.inputs = inputs + first * groups;
+               task.y = out.row<float>(first);
+               task.rows = end - first;
+               kernel(task);
+             });
+}
+
+void CpuBackend::product_of_pairs(ConstMat x, const LinearWeight& w, Mat out) {
+  const int64_t pairs = num_pairs(w);
+  auto* rounded = rounded_.as<uint32_t>();
+  for_rows(x.rows, w.columns, [&](int32_t begin, int32_t end) {
+    for (int32_t r = begin; r < end; ++r) {
+      uint32_t* row = rounded + r * pairs;
+      row[pairs - 1] = 0;  // the second half of the last may be no column
+      kernels_.to_bf16(x.row<float>(r), reinterpret_cast<uint16_t*>(row), w.columns);
+    }
+  });
+  PairTask whole = {};
+  whole.codes = static_cast<const uint32_t*>(w.codes);
+  whole.bias = w.bias;
+  whole.out = w.out;
+  whole.pairs = static_cast<int32_t>(pairs);
+  whole.y_stride = out.stride;
+  for_pieces(w, x.rows, kernels_.pair_panels,
+             [&](int32_t panel_begin, int32_t panel_end, int32_t first, int32_t end) {
+               PairTask task = whole;
+               task.panel_begin = panel_begin;
+               task.panel_end = panel_end;
+               task.x = rounded + first * pairs;
+               task.y = out.row<float>(first);
+               task.rows = end - first;
+               kernels_.linear_pairs(task);
+             });
 }
 
 // A few runs of panels a worker, so that one whose core is taken away holds up little.
@@ -169,7 +248,6 @@ void CpuBackend::product_of_many(const LinearWeight& w, const LinearTask& whole)
     if (task.rows <= 0) return;
     task.x += first * whole.x_stride;
     task.y += first * whole.y_stride;
-    if (task.x_sums != nullptr) task.x_sums += int64_t{first} * num_groups(w);
     task.panel_begin = index % panel_blocks * kLinearBlockPanels;
     task.panel_end = std::min(panels, task.panel_begin + kLinearBlockPanels);
     kernel(task, scratch_[worker].kernel.as<float>());

@@ -9,15 +9,13 @@ namespace whippet::cpu::WHIPPET_ISA {
 void linear_few_f32(const LinearTask& task);
 void linear_few_f16(const LinearTask& task);
 void linear_few_bf16(const LinearTask& task);
-void linear_few_int8(const LinearTask& task);
-void linear_few_int4(const LinearTask& task);
 void linear_many_f32(const LinearTask& task, float* scratch);
 void linear_many_f16(const LinearTask& task, float* scratch);
 void linear_many_bf16(const LinearTask& task, float* scratch);
-void linear_many_int8(const LinearTask& task, float* scratch);
-void linear_many_int4(const LinearTask& task, float* scratch);
-void group_sums(const float* x, int32_t columns, int32_t group, float* sums);
-void nibble_inputs(const float* x, int32_t columns, int32_t group, float* out);
+void linear_coded_int8(const CodedTask& task);
+void linear_coded_int4(const CodedTask& task);
+void round_inputs(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups);
+void linear_pairs(const PairTask& task);
 
 void rms_norm(const float* x, const float* weight, int32_t dim, float eps, float* out);
 void rope(float* head, const float* cos_sin, int32_t head_dim);
@@ -40,6 +38,8 @@ int32_t find_at_least(const float* x, int32_t n, float threshold, int32_t* indic
 int32_t count_greater(const float* x, int32_t n, float threshold);
 
 double fma_burst(int64_t rounds, float* sink);
+double dot_burst(int64_t rounds, float* sink);
+double pair_burst(int64_t rounds, float* sink);
 void read_burst(const float* data, int64_t count, float* sink);
 
 }  // namespace whippet::cpu::WHIPPET_ISA

@@ -1,5 +1,5 @@
 #include "backend/cpu/kernel_functions.h"
-#include "simd_memory.h"
+#include "simd_dot.h"
 
 #define WHIPPET_NAME_OF(isa) #isa
 #define WHIPPET_NAME(isa) WHIPPET_NAME_OF(isa)
@@ -9,11 +9,15 @@ namespace whippet::cpu::WHIPPET_ISA {
 extern const Kernels kKernels;
 const Kernels kKernels = {
     .name = WHIPPET_NAME(WHIPPET_ISA),
-    .linear_few = {linear_few_f32, linear_few_f16, linear_few_bf16, linear_few_int8, linear_few_int4},
-    .linear_many = {linear_many_f32, linear_many_f16, linear_many_bf16, linear_many_int8, linear_many_int4},
+    .linear_few = {linear_few_f32, linear_few_f16, linear_few_bf16},
+    .linear_many = {linear_many_f32, linear_many_f16, linear_many_bf16},
     .few_rows = kFewRows,
-    .group_sums = group_sums,
-    .nibble_inputs = nibble_inputs,
+    .dots = {.linear_coded = {linear_coded_int8, linear_coded_int4},
+             .panels = kDotPanels,
+             .round_inputs = round_inputs,
+             .burst = dot_burst},
+    .linear_pairs = nullptr,
+    .pair_panels = 0,
     .rms_norm = rms_norm,
     .rope = rope,
     .silu_mul = silu_mul,
@@ -29,6 +33,7 @@ const Kernels kKernels = {
     .find_at_least = find_at_least,
     .count_greater = count_greater,
     .fma_burst = fma_burst,
+    .pair_burst = nullptr,
     .read_burst = read_burst,
 };
 

@@ -5,13 +5,16 @@
 
 #include <cstdint>
 
+#include "backend/cpu/linear_tasks.h"
+
 namespace whippet::cpu {
 
 constexpr int32_t kMaxHeadDim = 256;
 constexpr int32_t kTileQueries = 32;       // queries of one attention tile
 constexpr int32_t kAttentionChunk = 64;    // keys whose scores are held at once
 constexpr int32_t kAttentionSplit = 256;   // keys from one merge to the next, a multiple of kAttentionChunk
-constexpr int32_t kLinearChunk = 512;      // columns that are widened at once; no group is larger
+constexpr int32_t kLinearChunk = 512;      // columns that are widened at once
+constexpr int32_t kMaxGroup = 256;         // inputs that share a scale at most
 constexpr int32_t kLinearBlockPanels = 4;  // panels that are widened at once
 constexpr int32_t kExpBlock = 1024;        // logits whose weights are summed together
 
@@ -19,22 +22,6 @@ constexpr int32_t kExpBlock = 1024;        // logits whose weights are summed to
 constexpr int32_t kLinearScratch = kLinearChunk * kLinearBlockPanels * 16;
 constexpr int32_t kAttentionScratch =
     (kTileQueries + 2 * kAttentionChunk) * kMaxHeadDim + kTileQueries * kAttentionChunk;
-
-// y = x w^T + bias for a run of panels. See linear_kernels.h for the order of the sums.
-struct LinearTask {
-  const void* codes;   // see pack.h
-  const float* scale;  // nullptr: dense
-  const float* min;    // may be nullptr
-  const float* bias;   // may be nullptr
-  int32_t out, columns, group;
-  int32_t panel_begin, panel_end;
-  const float* x;  // [rows, columns]; for linear_few of int4 what nibble_inputs makes of it
-  int64_t x_stride;
-  const float* x_sums;  // [rows, groups] what group_sums makes of x, where there is a min
-  float* y;             // [rows, out]
-  int64_t y_stride;
-  int32_t rows;
-};
 
 // Up to kTileQueries queries of one sequence that read one KV head, against keys [begin, end).
 struct AttentionTile {
@@ -55,18 +42,28 @@ struct AttentionTile {
 // score, then the sum of p.
 constexpr int32_t attention_state_size(int32_t head_dim) { return (head_dim + 15) / 16 * 16 + 16; }
 
+// The products of integers, which some sets have better instructions for.
+struct DotKernels {
+  // int8, int4: any number of rows, any run of panels; blocks of `panels` fill its tiles.
+  void (*linear_coded[2])(const CodedTask& task);
+  int32_t panels;
+  // One row for linear_coded: q [groups * group_columns] and its groups.
+  void (*round_inputs)(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups);
+  double (*burst)(int64_t rounds, float* sink);  // what a core can do at most, as fma_burst
+};
+
 struct Kernels {
   const char* name;
 
-  // By LinearKind. Few: up to few_rows rows, any run of panels. Many: more rows; panels in blocks of
+  // fp32, fp16, bf16. Few: up to few_rows rows, any run of panels. Many: more rows; panels in blocks of
   // kLinearBlockPanels. scratch [kLinearScratch].
-  void (*linear_few[5])(const LinearTask& task);
-  void (*linear_many[5])(const LinearTask& task, float* scratch);
+  void (*linear_few[3])(const LinearTask& task);
+  void (*linear_many[3])(const LinearTask& task, float* scratch);
   int32_t few_rows;
-  // One row's sums by group, [groups].
-  void (*group_sums)(const float* x, int32_t columns, int32_t group, float* sums);
-  // One row as linear_few wants it for int4, [columns].
-  void (*nibble_inputs)(const float* x, int32_t columns, int32_t group, float* out);
+  DotKernels dots;
+  // bf16 in pairs; nullptr where the machine has no instruction for it, and linear_few[2] is used instead.
+  void (*linear_pairs)(const PairTask& task);
+  int32_t pair_panels;
 
   void (*rms_norm)(const float* x, const float* weight, int32_t dim, float eps, float* out);
   void (*rope)(float* head, const float* cos_sin, int32_t head_dim);
@@ -96,6 +93,7 @@ struct Kernels {
 
   // What a core can do at most (probe.h): returns how many operations it did; reads count floats.
   double (*fma_burst)(int64_t rounds, float* sink);
+  double (*pair_burst)(int64_t rounds, float* sink);  // products of bf16; nullptr as linear_pairs
   void (*read_burst)(const float* data, int64_t count, float* sink);
 };
 

@@ -64,10 +64,10 @@ bool lines_up(const CanonicalLinear& w, const std::vector<int32_t>& sorted) {
 }
 
 // The largest step within the kernels' limit that a group can be cut into evenly: each piece repeats its
-// scale.
+// scale. Pieces of the only group may differ.
 int32_t even_piece(int32_t group, bool single) {
-  if (single) return std::min(group, kLinearChunk);  // pieces of the only group may differ
-  int32_t piece = std::min(group, kLinearChunk);
+  if (single) return align_up(ceil_div(group, ceil_div(group, kMaxGroup)), kGroupStep);
+  int32_t piece = std::min(group, kMaxGroup);
   while (group % piece != 0) --piece;
   return piece;
 }
@@ -109,85 +109,140 @@ void for_columns(const CanonicalLinear& w, const Plan& plan, int32_t panel, cons
   }
 }
 
-size_t code_bytes(LinearKind kind, const Plan& plan) {  // of one panel
+// How codes and factors are kept.
+struct Form {
+  LinearKind kind = LinearKind::kF32;
+  bool pairs = false;
+  int32_t code_offset = 0;
+  DType scale_type = DType::kF32, min_type = DType::kF32;
+  bool has_min = false;
+};
+
+bool fits_half(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return f16_to_f32(f32_to_f16(value)) == value; });
+}
+
+Form choose_form(const CanonicalLinear& w, LinearKind kind, bool pairs) {
+  Form form;
+  form.kind = kind;
+  form.pairs = kind == LinearKind::kBF16 && pairs;
+  if (kind != LinearKind::kInt8 && kind != LinearKind::kInt4) return form;
+  form.has_min = !w.min.empty();
+  if (kind == LinearKind::kInt8) {
+    form.code_offset = 128;
+  } else if (form.has_min) {  // symmetric 4-bit formats: code - 8
+    size_t at = 0;
+    while (at < w.min.size() && w.min[at] == -8 * w.scale[at]) ++at;
+    form.has_min = at < w.min.size();
+    form.code_offset = form.has_min ? 0 : 8;
+  }
+  if (fits_half(w.scale)) form.scale_type = DType::kF16;
+  if (form.has_min && fits_half(w.min)) form.min_type = DType::kF16;
+  return form;
+}
+
+size_t code_bytes(const Form& form, const Plan& plan) {  // of one panel
   const auto columns = static_cast<size_t>(plan.columns) * kPanelRows;
-  switch (kind) {
+  const size_t coded =
+      plan.source.size() * static_cast<size_t>(align_up(plan.group, kGroupStep)) * kPanelRows;
+  switch (form.kind) {
     case LinearKind::kF32:
       return columns * 4;
     case LinearKind::kF16:
-    case LinearKind::kBF16:
       return columns * 2;
+    case LinearKind::kBF16:
+      return form.pairs ? static_cast<size_t>(ceil_div(plan.columns, 2)) * kPanelRows * 4 : columns * 2;
     case LinearKind::kInt8:
-      return columns;
+      return coded;
     case LinearKind::kInt4:
-      return plan.source.size() * ceil_div(plan.group, 8) * kPanelRows * 4;
+      return coded / 2;
   }
   return 0;
 }
 
-// convert(value) for every weight, [columns][16].
+// convert(index of a weight) for every weight, [columns][16] or in pairs of columns.
 template <class T, class Convert>
-void pack_values(const CanonicalLinear& w, const Plan& plan, int32_t panel, T* to, const Convert& convert) {
+void pack_values(const CanonicalLinear& w, const Plan& plan, bool pairs, int32_t panel, T* to,
+                 const Convert& convert) {
+  const int32_t step = pairs ? 2 : 1;
   for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
+    T* column = to + static_cast<size_t>(c / step * step) * kPanelRows + c % step;
+    for (int32_t r = 0; r < rows; ++r) column[r * step] = convert(first + r, i);
+  });
+}
+
+uint8_t read_byte(const CanonicalLinear& w, int32_t o, int32_t i) {
+  return read_code<uint8_t>(w, static_cast<size_t>(o) * static_cast<size_t>(w.in) + static_cast<size_t>(i));
+}
+
+void pack_bytes(const CanonicalLinear& w, const Plan& plan, int32_t panel, uint8_t* to) {
+  const int32_t group_columns = align_up(plan.group, kGroupStep);
+  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
+    const int32_t at = c / plan.group * group_columns + c % plan.group;
+    uint8_t* column = to + static_cast<size_t>(at / 4) * 64 + at % 4;
+    for (int32_t r = 0; r < rows; ++r) column[4 * r] = static_cast<uint8_t>(read_byte(w, first + r, i) ^ 128);
+  });
+}
+
+void pack_nibbles(const CanonicalLinear& w, const Plan& plan, int32_t panel, uint8_t* to) {
+  const int32_t group_columns = align_up(plan.group, kGroupStep);
+  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
+    const int32_t at = c / plan.group * group_columns + c % plan.group;
+    uint8_t* column = to + static_cast<size_t>(at / 8) * 64 + at % 4;
+    const int shift = at % 8 < 4 ? 0 : 4;
     for (int32_t r = 0; r < rows; ++r)
-      to[static_cast<size_t>(c) * kPanelRows + r] = convert(weight_value(w, first + r, i));
+      column[4 * r] = static_cast<uint8_t>(column[4 * r] | (read_byte(w, first + r, i) & 15) << shift);
   });
 }
 
-// Elements of the type they have, [columns][16].
-template <class T>
-void pack_as_they_are(const CanonicalLinear& w, const Plan& plan, int32_t panel, T* to) {
-  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
-    const std::byte* from = w.codes.data() + (static_cast<size_t>(first) * w.in + i) * sizeof(T);
-    for (int32_t r = 0; r < rows; ++r, from += static_cast<size_t>(w.in) * sizeof(T))
-      std::memcpy(to + static_cast<size_t>(c) * kPanelRows + r, from, sizeof(T));
-  });
-}
-
-void pack_nibbles(const CanonicalLinear& w, const Plan& plan, int32_t panel, uint32_t* to) {
-  const int32_t group_dwords = ceil_div(plan.group, 8);
-  for_columns(w, plan, panel, [&](int32_t c, int32_t i, int32_t first, int32_t rows) {
-    const int32_t in_group = c % plan.group;
-    uint32_t* dwords = to + static_cast<size_t>(c / plan.group * group_dwords + in_group / 8) * kPanelRows;
-    const std::byte* from = w.codes.data() + static_cast<size_t>(first) * w.in + i;
-    for (int32_t r = 0; r < rows; ++r, from += w.in)
-      dwords[r] |= (std::to_integer<uint32_t>(*from) & 15u) << (4 * (in_group % 8));
-  });
-}
-
-void pack_panel(const CanonicalLinear& w, const Plan& plan, LinearKind kind, int32_t panel, std::byte* to) {
+void pack_panel(const CanonicalLinear& w, const Plan& plan, const Form& form, int32_t panel, std::byte* to) {
+  const auto value = [&](int32_t o, int32_t i) { return weight_value(w, o, i); };
+  const auto same_bits = [&](int32_t o, int32_t i) {
+    return read_code<uint16_t>(w,
+                               static_cast<size_t>(o) * static_cast<size_t>(w.in) + static_cast<size_t>(i));
+  };
   auto* bits = reinterpret_cast<uint16_t*>(to);
-  switch (kind) {
+  switch (form.kind) {
     case LinearKind::kF32:
-      return pack_values(w, plan, panel, reinterpret_cast<float*>(to), [](float value) { return value; });
+      return pack_values(w, plan, false, panel, reinterpret_cast<float*>(to), value);
     case LinearKind::kF16:
-      if (w.codes_type == Codes::kF16) return pack_as_they_are(w, plan, panel, bits);
-      return pack_values(w, plan, panel, bits, f32_to_f16);
+      if (w.codes_type == Codes::kF16) return pack_values(w, plan, false, panel, bits, same_bits);
+      return pack_values(w, plan, false, panel, bits,
+                         [&](int32_t o, int32_t i) { return f32_to_f16(value(o, i)); });
     case LinearKind::kBF16:
-      if (w.codes_type == Codes::kBF16) return pack_as_they_are(w, plan, panel, bits);
-      return pack_values(w, plan, panel, bits, f32_to_bf16);
+      if (w.codes_type == Codes::kBF16) return pack_values(w, plan, form.pairs, panel, bits, same_bits);
+      return pack_values(w, plan, form.pairs, panel, bits,
+                         [&](int32_t o, int32_t i) { return f32_to_bf16(value(o, i)); });
     case LinearKind::kInt8:
-      return pack_as_they_are(w, plan, panel, reinterpret_cast<int8_t*>(to));
+      return pack_bytes(w, plan, panel, reinterpret_cast<uint8_t*>(to));
     case LinearKind::kInt4:
-      return pack_nibbles(w, plan, panel, reinterpret_cast<uint32_t*>(to));
+      return pack_nibbles(w, plan, panel, reinterpret_cast<uint8_t*>(to));
   }
 }
 
-// From [out, groups] to [panel][groups][16].
-void pack_scales(const std::vector<float>& from, const CanonicalLinear& w, const Plan& plan, int32_t panel,
-                 float* to) {
+// From [out, groups] to [panel][groups][16] of the type.
+void pack_factors(const std::vector<float>& from, const CanonicalLinear& w, const Plan& plan, int32_t panel,
+                  DType type, std::byte* to) {
   const size_t groups = plan.source.size();
-  to += static_cast<size_t>(panel) * groups * kPanelRows;
   const int32_t rows = std::min(kPanelRows, w.out - panel * kPanelRows);
-  for (int32_t r = 0; r < rows; ++r)
-    for (size_t g = 0; g < groups; ++g)
-      to[g * kPanelRows + r] =
+  for (int32_t r = 0; r < rows; ++r) {
+    for (size_t g = 0; g < groups; ++g) {
+      const size_t at = (static_cast<size_t>(panel) * groups + g) * kPanelRows + static_cast<size_t>(r);
+      const float factor =
           from[static_cast<size_t>(panel * kPanelRows + r) * w.num_groups() + plan.source[g]];
+      if (type == DType::kF16)
+        reinterpret_cast<uint16_t*>(to)[at] = f32_to_f16(factor);
+      else
+        reinterpret_cast<float*>(to)[at] = factor;
+    }
+  }
 }
 
 }  // namespace
 
-Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, ThreadPool& pool) {
+Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, bool pairs,
+                                 ThreadPool& pool) {
   check_shapes(w);
   WH_TRY(check_groups(w));
   LinearWeight packed;
@@ -201,23 +256,29 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, 
   packed.columns = plan.columns;
   packed.group = plan.group;
 
+  const Form form = choose_form(w, packed.kind, pairs);
+  packed.code_offset = form.code_offset;
+  packed.scale_type = form.scale_type;
+  packed.min_type = form.min_type;
+  packed.input_type = quantised ? DType::kI8 : form.pairs ? DType::kBF16 : DType::kF32;
+
   const int32_t panels = num_panels(packed);
-  const size_t panel_bytes = code_bytes(packed.kind, plan);
+  const size_t panel_bytes = code_bytes(form, plan);
   const auto piece = [](size_t bytes) { return align_up(bytes, size_t{64}); };
+  const size_t factors = static_cast<size_t>(panels) * plan.source.size() * kPanelRows;
   const size_t codes = piece(panels * panel_bytes);
-  const size_t scales = piece(panels * plan.source.size() * kPanelRows * sizeof(float));
-  const size_t mins = w.min.empty() || !quantised ? 0 : scales;
+  const size_t scales = piece(factors * dtype_size(form.scale_type));
+  const size_t mins = form.has_min ? piece(factors * dtype_size(form.min_type)) : 0;
   const size_t order = piece(plan.order.size() * sizeof(int32_t));
   packed.storage = Buffer::host(codes + scales + mins + order + piece(w.bias.size() * sizeof(float)));
   packed.bytes = codes + scales + mins;
 
   auto* base = packed.storage.as<std::byte>();
-  auto* scale = reinterpret_cast<float*>(base + codes);
-  auto* min = reinterpret_cast<float*>(base + codes + scales);
+  std::byte *scale = base + codes, *min = scale + scales;
   pool.run(panels, [&](int32_t panel, int32_t) {
-    pack_panel(w, plan, packed.kind, panel, base + static_cast<size_t>(panel) * panel_bytes);
-    if (quantised) pack_scales(w.scale, w, plan, panel, scale);
-    if (mins > 0) pack_scales(w.min, w, plan, panel, min);
+    pack_panel(w, plan, form, panel, base + static_cast<size_t>(panel) * panel_bytes);
+    if (quantised) pack_factors(w.scale, w, plan, panel, form.scale_type, scale);
+    if (form.has_min) pack_factors(w.min, w, plan, panel, form.min_type, min);
   });
   const auto place = [&](size_t at, const auto& values) {
     if (!values.empty()) std::memcpy(base + at, values.data(), values.size() * 4);
@@ -225,7 +286,7 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, 
   };
   packed.codes = base;
   packed.scale = quantised ? scale : nullptr;
-  packed.min = mins > 0 ? min : nullptr;
+  packed.min = form.has_min ? min : nullptr;
   packed.order = reinterpret_cast<int32_t*>(place(codes + scales + mins, plan.order));
   packed.bias = reinterpret_cast<float*>(place(codes + scales + mins + order, w.bias));
   return packed;

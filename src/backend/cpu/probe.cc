@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "backend/cpu/cores.h"
@@ -30,6 +31,26 @@ double seconds_of(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+using Burst = double (*)(int64_t rounds, float* sink);
+
+// Operations a second of all threads, in billions, best of some passes.
+double burst_rate(Burst burst, const std::string& isa, ThreadPool& pool, std::vector<float>& sinks) {
+  const int64_t rounds = isa == "portable" ? 100000 : 1000000;
+  std::vector<double> operations(static_cast<size_t>(pool.num_threads()));
+  double best = 0;
+  for (int32_t pass = 0; pass < kPasses; ++pass) {
+    const double seconds = seconds_of([&] {
+      pool.run(pool.num_threads(), [&](int32_t task, int32_t) {
+        operations[static_cast<size_t>(task)] = burst(rounds, &sinks[static_cast<size_t>(task) * 16]);
+      });
+    });
+    double total = 0;
+    for (const double each : operations) total += each;
+    best = std::max(best, total / seconds / 1e9);
+  }
+  return best;
+}
+
 }  // namespace
 
 Result<MachineSpeed> measure_machine(int32_t num_threads, const std::string& isa) {
@@ -44,8 +65,10 @@ Result<MachineSpeed> measure_machine(int32_t num_threads, const std::string& isa
   num_threads = pool.num_threads();
   std::vector<float> sinks(static_cast<size_t>(num_threads) * 16);
 
-  MachineSpeed speed{kernels->name, num_threads, 0, 0};
+  MachineSpeed speed{.isa = kernels->name, .num_threads = num_threads};
   const Buffer memory = Buffer::host(bytes_to_read());
+  std::memset(memory.as<void>(), 1,
+              memory.bytes());  // pages that were never written are all one page of zeros
   const auto share = static_cast<int64_t>(memory.bytes() / sizeof(float)) / num_threads;
   for (int32_t pass = 0; pass < kPasses; ++pass) {
     const double seconds = seconds_of([&] {
@@ -56,18 +79,10 @@ Result<MachineSpeed> measure_machine(int32_t num_threads, const std::string& isa
     speed.read_gb_per_s = std::max(speed.read_gb_per_s,
                                    static_cast<double>(share) * num_threads * sizeof(float) / seconds / 1e9);
   }
-  std::vector<double> operations(num_threads);
-  for (int32_t pass = 0; pass < kPasses; ++pass) {
-    const double seconds = seconds_of([&] {
-      pool.run(num_threads, [&](int32_t task, int32_t) {
-        operations[task] = kernels->fma_burst(kernels->name == std::string("portable") ? 100000 : 1000000,
-                                              &sinks[task * 16]);
-      });
-    });
-    double total = 0;
-    for (double each : operations) total += each;
-    speed.fma_gflops = std::max(speed.fma_gflops, total / seconds / 1e9);
-  }
+  const auto rate = [&](Burst burst) { return burst_rate(burst, kernels->name, pool, sinks); };
+  speed.fma_gflops = rate(kernels->fma_burst);
+  speed.dot_gops = rate(kernels->dots.burst);
+  if (kernels->pair_burst != nullptr) speed.pair_gflops = rate(kernels->pair_burst);
   return speed;
 }
 

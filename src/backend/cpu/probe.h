@@ -13,7 +13,11 @@ struct MachineSpeed {
   std::string isa;
   int32_t num_threads = 0;
   double read_gb_per_s = 0;  // memory beyond the caches, read by all threads, best of some passes
-  double fma_gflops = 0;     // fp32 multiply-adds from registers, all threads, two operations each
+  // Multiply-adds from registers, all threads, two operations each: fp32, 8-bit integers, and pairs of bf16
+  // (0 where there is no instruction for them).
+  double fma_gflops = 0;
+  double dot_gops = 0;
+  double pair_gflops = 0;
 };
 
 // Arguments as make_backend's options.

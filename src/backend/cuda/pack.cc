@@ -157,8 +157,8 @@ WeightView view_of(const LinearWeight& w) {
   view.groups = w.group > 0 ? ceil_div(w.columns, w.group) : 0;
   view.row_bytes = row_bytes(w.kind, w.columns);
   view.codes = static_cast<const uint8_t*>(w.codes);
-  view.scale = w.scale;
-  view.min = w.min;
+  view.scale = static_cast<const float*>(w.scale);
+  view.min = static_cast<const float*>(w.min);
   view.order = w.order;
   view.bias = w.bias;
   return view;

@@ -6,11 +6,6 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
-WH_SIMD __m256 bytes_to_floats(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)); }
-WH_SIMD Vec load(const int8_t* p) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return {bytes_to_floats(bytes), bytes_to_floats(_mm_srli_si128(bytes, 8))};
-}
 struct Halves {
   __m128i lo, hi;
 };
@@ -57,27 +52,6 @@ WH_SIMD __m128i narrow_bf16(__m256 a) {
 }
 WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   store_half_bits(p, {narrow_bf16(a.lo), narrow_bf16(a.hi)}, n);
-}
-
-WH_SIMD Codes load_codes(const uint32_t* p) {
-  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
-          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
-}
-template <int kIndex>
-WH_SIMD __m256 nibble_of_eight(__m256i dwords) {
-  const __m256i shifted = kIndex == 0 ? dwords : _mm256_srli_epi32(dwords, 4 * kIndex);
-  return _mm256_cvtepi32_ps(kIndex == 7 ? shifted : _mm256_and_si256(shifted, _mm256_set1_epi32(15)));
-}
-template <int kIndex>
-WH_SIMD Vec nibble(Codes c) {
-  return {nibble_of_eight<kIndex>(c.lo), nibble_of_eight<kIndex>(c.hi)};
-}
-// Nibble kIndex times 16^kIndex (nibble 7 as it is).
-template <int kIndex>
-WH_SIMD Vec nibble_in_place(Codes c) {
-  if constexpr (kIndex == 7) return nibble<7>(c);
-  const __m256i mask = _mm256_set1_epi32(15 << (4 * (kIndex % 7)));
-  return {_mm256_cvtepi32_ps(_mm256_and_si256(c.lo, mask)), _mm256_cvtepi32_ps(_mm256_and_si256(c.hi, mask))};
 }
 
 }  // namespace

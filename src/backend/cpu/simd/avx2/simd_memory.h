@@ -22,9 +22,6 @@ constexpr int kMixQueries = 4, kMixVectors = 1;
 struct Vec {
   __m256 lo, hi;
 };
-struct Codes {
-  __m256i lo, hi;
-};
 
 WH_SIMD __m256i first_eight(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

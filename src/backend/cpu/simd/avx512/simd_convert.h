@@ -6,9 +6,6 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
-WH_SIMD Vec load(const int8_t* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
-}
 WH_SIMD __m256i load_half_bits(const uint16_t* p, int n) {
   return n == 16 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
                  : _mm256_maskz_loadu_epi16(first(n), p);
@@ -28,19 +25,6 @@ WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
   const __m512i chosen = _mm512_mask_blend_epi32(nan, rounded, quiet);
   _mm256_mask_storeu_epi16(p, first(n), _mm512_cvtepi32_epi16(_mm512_srli_epi32(chosen, 16)));
-}
-
-WH_SIMD Codes load_codes(const uint32_t* p) { return {_mm512_loadu_si512(p)}; }
-template <int kIndex>
-WH_SIMD Vec nibble(Codes c) {
-  const __m512i shifted = kIndex == 0 ? c.v : _mm512_srli_epi32(c.v, 4 * kIndex);
-  return {_mm512_cvtepi32_ps(kIndex == 7 ? shifted : _mm512_and_si512(shifted, _mm512_set1_epi32(15)))};
-}
-// Nibble kIndex times 16^kIndex (nibble 7 as it is).
-template <int kIndex>
-WH_SIMD Vec nibble_in_place(Codes c) {
-  if constexpr (kIndex == 7) return nibble<7>(c);
-  return {_mm512_cvtepi32_ps(_mm512_and_si512(c.v, _mm512_set1_epi32(15 << (4 * (kIndex % 7)))))};
 }
 
 }  // namespace

@@ -22,9 +22,6 @@ constexpr int kMixQueries = 4, kMixVectors = 4;                   // p v
 struct Vec {
   __m512 v;
 };
-struct Codes {  // 16 dwords of 8 nibbles
-  __m512i v;
-};
 
 WH_SIMD __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1); }
 

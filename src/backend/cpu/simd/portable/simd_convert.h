@@ -6,7 +6,6 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
-typedef int8_t Bytes __attribute__((vector_size(16)));
 typedef int16_t Shorts __attribute__((vector_size(16)));
 // Four shorts in the upper halves of four ints, from the lower or the upper half of eight.
 WH_SIMD FourInts raise_low(Shorts s) {
@@ -14,16 +13,6 @@ WH_SIMD FourInts raise_low(Shorts s) {
 }
 WH_SIMD FourInts raise_high(Shorts s) {
   return (FourInts)__builtin_shufflevector(Shorts{}, s, 4, 12, 5, 13, 6, 14, 7, 15);
-}
-WH_SIMD Vec load(const int8_t* p) {
-  Bytes bytes;
-  __builtin_memcpy(&bytes, p, sizeof(bytes));
-  const auto low =
-      (Shorts)__builtin_shufflevector(Bytes{}, bytes, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  const auto high = (Shorts)__builtin_shufflevector(Bytes{}, bytes, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                                    29, 14, 30, 15, 31);
-  const auto value = [](FourInts raised) { return __builtin_convertvector(raised >> 24, Four); };
-  return {{value(raise_low(low)), value(raise_high(low)), value(raise_low(high)), value(raise_high(high))}};
 }
 WH_SIMD float widen_f16(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
@@ -77,26 +66,6 @@ WH_SIMD void store_f16(uint16_t* p, Vec a, int n) {
 }
 WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_bf16(lane(a, i));
-}
-
-WH_SIMD Codes load_codes(const uint32_t* p) { return {p}; }
-template <int kIndex>
-WH_SIMD Vec nibble(Codes c) {
-  return by_four([&](int i) {
-    FourInts dwords;
-    __builtin_memcpy(&dwords, c.p + 4 * i, sizeof(dwords));
-    return __builtin_convertvector((dwords >> (4 * kIndex)) & 15, Four);
-  });
-}
-// Nibble kIndex times 16^kIndex (nibble 7 as it is).
-template <int kIndex>
-WH_SIMD Vec nibble_in_place(Codes c) {
-  if constexpr (kIndex == 7) return nibble<7>(c);
-  return by_four([&](int i) {
-    FourInts dwords;
-    __builtin_memcpy(&dwords, c.p + 4 * i, sizeof(dwords));
-    return __builtin_convertvector(dwords & (15 << (4 * (kIndex % 7))), Four);
-  });
 }
 
 }  // namespace

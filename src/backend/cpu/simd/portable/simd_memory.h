@@ -21,9 +21,6 @@ typedef int32_t FourInts __attribute__((vector_size(16)));
 struct Vec {
   Four v[4];
 };
-struct Codes {
-  const uint32_t* p;
-};
 
 template <class F>
 WH_SIMD Vec from_lanes(const F& value) {

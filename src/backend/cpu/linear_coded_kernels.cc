@@ -1,0 +1,230 @@
+// Products of codes with inputs that were rounded to 8-bit integers, whose sums over a group are exact. On
+// every instruction set, for any number of rows and panels, an output is
+//   sum = bias, then for rising groups: sum = fma(float(start + sum of code * q), x scale * scale, sum),
+//                                       sum = fma(x sum, min, sum) where there is a min
+// Many rows pass a stretch of groups that stays in the first cache; their sums are carried in y.
+#include "backend/cpu/kernel_functions.h"
+#include "simd_convert.h"
+#include "simd_dot.h"
+#include "simd_math.h"
+
+namespace whippet::cpu::WHIPPET_ISA {
+namespace {
+
+constexpr int32_t kStretchBytes = 16 << 10;  // of codes in a tile's panels
+
+WH_SIMD int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+WH_SIMD int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
+
+struct Int8 {
+  static constexpr int kColumnsPerByte = 1;
+};
+struct Int4 {  // byte 4o + j of 64: column j of output o in the lower half, column 4 + j in the upper
+  static constexpr int kColumnsPerByte = 2;
+};
+
+template <class Kind>
+WH_SIMD int64_t group_bytes(const CodedTask& task) {
+  return task.group_columns * (16 / Kind::kColumnsPerByte);
+}
+
+template <int kRows, int kPanels>
+WH_SIMD void add_products(const Bytes (&w)[kPanels], const int8_t* x, int64_t x_stride,
+                          Ints (&parts)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const Inputs four = inputs(x + r * x_stride);
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) parts[r][p] = dot(w[p], four, parts[r][p]);
+  }
+}
+
+// All columns of a group.
+template <class Kind, int kRows, int kPanels>
+WH_SIMD void add_group(const uint8_t* codes, int64_t panel_stride, int32_t columns, const int8_t* x,
+                       int64_t x_stride, Ints (&parts)[kRows][kPanels]) {
+  constexpr int kStep = 4 * Kind::kColumnsPerByte;
+  for (int32_t c = 0; c < columns; c += kStep, codes += 64, x += kStep) {
+    Bytes w[kPanels];
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) w[p] = load_bytes(codes + p * panel_stride);
+    if constexpr (Kind::kColumnsPerByte == 1) {
+      add_products<kRows, kPanels>(w, x, x_stride, parts);
+    } else {
+      Bytes half[kPanels];
+#pragma GCC unroll 8
+      for (int p = 0; p < kPanels; ++p) half[p] = low_nibbles(w[p]);
+      add_products<kRows, kPanels>(half, x, x_stride, parts);
+#pragma GCC unroll 8
+      for (int p = 0; p < kPanels; ++p) half[p] = high_nibbles(w[p]);
+      add_products<kRows, kPanels>(half, x + 4, x_stride, parts);
+    }
+  }
+}
+
+WH_SIMD Vec load_factor(const void* factors, bool half, int64_t at) {
+  return half ? load_f16(static_cast<const uint16_t*>(factors) + at, 16)
+              : load(static_cast<const float*>(factors) + at);
+}
+
+template <int kRows, int kPanels>
+WH_SIMD void end_group(const CodedTask& task, int32_t panel, int32_t g, const InputGroup* inputs,
+                       const Ints (&parts)[kRows][kPanels], Vec (&sums)[kRows][kPanels]) {
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) {
+    const int64_t at = (static_cast<int64_t>(panel + p) * task.groups + g) * 16;
+    const Vec scale = load_factor(task.scale, task.half_scale, at);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[r][p] = fma(to_float(parts[r][p]),
+                       broadcast(inputs[static_cast<int64_t>(r) * task.groups].scale) * scale, sums[r][p]);
+    if (task.min == nullptr) continue;
+    const Vec min = load_factor(task.min, task.half_min, at);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[r][p] = fma(broadcast(inputs[static_cast<int64_t>(r) * task.groups].sum), min, sums[r][p]);
+  }
+}
+
+WH_SIMD int32_t valid_outputs(const CodedTask& task, int32_t panel) {
+  return smaller(16, task.out - panel * 16);
+}
+
+// Groups [begin, end) of kRows rows from `row` and kPanels panels from `panel`.
+template <class Kind, int kRows, int kPanels>
+void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int32_t end) {
+  const int64_t bytes = group_bytes<Kind>(task), panel_stride = bytes * task.groups;
+  const int64_t x_stride = static_cast<int64_t>(task.groups) * task.group_columns;
+  const uint8_t* codes = task.codes + panel * panel_stride + begin * bytes;
+  const int8_t* x = task.x + row * x_stride + static_cast<int64_t>(begin) * task.group_columns;
+  const InputGroup* inputs = task.inputs + static_cast<int64_t>(row) * task.groups + begin;
+  float* y = task.y + row * task.y_stride + panel * 16;
+  Vec sums[kRows][kPanels];
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) {
+    const int valid = valid_outputs(task, panel + p);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[r][p] = begin > 0              ? load_n(y + r * task.y_stride + p * 16, valid)
+                   : task.bias != nullptr ? load_n(task.bias + (panel + p) * 16, valid)
+                                          : zero();
+  }
+  for (int32_t g = begin; g < end; ++g, codes += bytes, x += task.group_columns, ++inputs) {
+    Ints parts[kRows][kPanels];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+      for (int p = 0; p < kPanels; ++p)
+        parts[r][p] = ints(inputs[static_cast<int64_t>(r) * task.groups].start);
+    add_group<Kind, kRows, kPanels>(codes, panel_stride, task.group_columns, x, x_stride, parts);
+    end_group<kRows, kPanels>(task, panel, g, inputs, parts, sums);
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) {
+    const int valid = valid_outputs(task, panel + p);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) store_n(y + r * task.y_stride + p * 16, sums[r][p], valid);
+  }
+}
+
+// The rows that fill no tile.
+template <class Kind, int kRows, int kPanels>
+void last_tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int32_t end) {
+  if (task.rows - row == kRows) return tile<Kind, kRows, kPanels>(task, panel, row, begin, end);
+  if constexpr (kRows > 1) last_tile<Kind, kRows - 1, kPanels>(task, panel, row, begin, end);
+}
+
+template <class Kind, int kPanels>
+void panels_of_many(const CodedTask& task, int32_t panel) {
+  const auto stretch_groups = static_cast<int32_t>(kStretchBytes / (group_bytes<Kind>(task) * kPanels));
+  const int32_t step = larger(1, stretch_groups);
+  for (int32_t begin = 0; begin < task.groups; begin += step) {
+    const int32_t end = smaller(task.groups, begin + step);
+    int32_t row = 0;
+    for (; row + kDotRows <= task.rows; row += kDotRows)
+      tile<Kind, kDotRows, kPanels>(task, panel, row, begin, end);
+    if constexpr (kDotRows > 1) last_tile<Kind, kDotRows - 1, kPanels>(task, panel, row, begin, end);
+  }
+}
+
+template <class Kind, int kRows>
+void few_rows(const CodedTask& task) {
+  constexpr int kPanels = dot_panels(kRows);
+  int32_t panel = task.panel_begin;
+  for (; panel + kPanels <= task.panel_end; panel += kPanels)
+    tile<Kind, kRows, kPanels>(task, panel, 0, 0, task.groups);
+  if constexpr (kPanels > 1)
+    for (; panel < task.panel_end; ++panel) tile<Kind, kRows, 1>(task, panel, 0, 0, task.groups);
+}
+
+template <class Kind, int kRows = kDotRows>
+void linear_coded(const CodedTask& task) {
+  if (task.rows == kRows) return few_rows<Kind, kRows>(task);
+  if constexpr (kRows > 1) {
+    if (task.rows < kRows) return linear_coded<Kind, kRows - 1>(task);
+  }
+  int32_t panel = task.panel_begin;
+  for (; panel + kDotPanels <= task.panel_end; panel += kDotPanels)
+    panels_of_many<Kind, kDotPanels>(task, panel);
+  if constexpr (kDotPanels > 1)
+    for (; panel < task.panel_end; ++panel) panels_of_many<Kind, 1>(task, panel);
+}
+
+// q = round(x * 127 / largest |x|) of one group; a group of (nearly) nothing is 0. What is not finite makes
+// the scale NaN, and with it everything that hangs on it.
+void round_group(const float* x, int32_t count, const GroupShape& shape, int8_t* q, InputGroup* group) {
+  Vec most = zero(), nothing = zero();
+  for (int32_t c = 0; c < count; c += 16) {
+    const Vec each = c + 16 <= count ? load(x + c) : load_n(x + c, count - c);
+    most = max(absolute(each), most);
+    nothing = fma(each, zero(), nothing);
+  }
+  const float limit = largest(most), broken = sum(nothing);
+  if (broken != 0 || !(limit > 1e-30f)) {
+    __builtin_memset(q, 0, static_cast<uint64_t>(shape.group_columns));
+    *group = {broken, broken, 0};
+    return;
+  }
+  const Vec factor = broadcast(127.0f / limit);
+  Vec total = zero();
+  for (int32_t c = 0; c < shape.group_columns; c += 16) {
+    const Vec each = c + 16 <= count ? load(x + c) : c < count ? load_n(x + c, count - c) : zero();
+    const Vec whole = round(each * factor);
+    store_integers(q + c, whole, smaller(16, shape.group_columns - c));
+    total = total + whole;
+  }
+  const float whole_sum = sum(total);  // exact: at most kMaxGroup * 127
+  group->scale = limit / 127.0f;
+  group->sum = group->scale * whole_sum;
+  group->start = -shape.code_offset * static_cast<int32_t>(whole_sum);
+}
+
+}  // namespace
+
+void linear_coded_int8(const CodedTask& task) { linear_coded<Int8>(task); }
+void linear_coded_int4(const CodedTask& task) { linear_coded<Int4>(task); }
+
+void round_inputs(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups) {
+  for (int32_t begin = 0; begin < shape.columns; begin += shape.group, q += shape.group_columns, ++groups)
+    round_group(x + begin, smaller(shape.group, shape.columns - begin), shape, q, groups);
+}
+
+double dot_burst(int64_t rounds, float* sink) {
+  constexpr int kChains = 12;
+  Ints sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = ints(i);
+  alignas(64) uint8_t codes[64] = {1, 2, 3};
+  alignas(64) int8_t few[64] = {1, -2, 3, -4};
+  const Bytes w = load_bytes(codes);
+  const Inputs x = inputs(few);
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kChains; ++i) sums[i] = dot(w, x, sums[i]);
+  }
+  Vec all = zero();
+  for (const Ints& each : sums) all = all + to_float(each);
+  *sink = sum(all);
+  return 2.0 * 64 * kChains * static_cast<double>(rounds);
+}
+
+}  // namespace whippet::cpu::WHIPPET_ISA
