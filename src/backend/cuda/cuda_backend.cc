@@ -49,6 +49,7 @@ CudaBackend::CudaBackend(Device device, std::unique_ptr<Blas> blas, DType activa
                         .num_counters = kAttentionCounters,
                         .may_split = !deterministic};
   pending_.reserve(kMaxPending);
+  changed_caches_.reserve(kMaxPending);
 }
 
 CudaBackend::~CudaBackend() { cudaStreamSynchronize(device_.stream()); }
@@ -67,11 +68,13 @@ std::optional<DeviceMemory> CudaBackend::memory() const {
 void CudaBackend::copy_to_device(void* to, const void* from, size_t bytes) {
   flush();
   device_.copy_in(to, from, bytes);
+  if (bytes > 0) changed_caches_.clear();
 }
 
 void CudaBackend::copy_to_host(void* to, const void* from, size_t bytes) {
   flush();
   device_.copy_out(to, from, bytes);
+  changed_caches_.clear();
 }
 
 void CudaBackend::start_copy_to_host(void* to, const void* from, size_t bytes) {

@@ -72,6 +72,7 @@ class CudaBackend : public Backend {
   Buffer partial_, counters_;
   AttentionScratch attention_scratch_;
   std::vector<Op> pending_;
+  std::vector<const void*> changed_caches_;  // since the stream last waited for a copy
   Marks marks_;
   Graphs graphs_;
 };

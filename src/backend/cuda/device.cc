@@ -35,6 +35,7 @@ Result<Device> Device::open() {
   Device device;
   device.name_ = properties.name;
   device.queue_.num_sms = properties.multiProcessorCount;
+  device.queue_.shared_bytes = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
   device.queue_.early_start = capability >= 90;
   WH_CUDA(cudaStreamCreateWithFlags(&device.queue_.stream, cudaStreamNonBlocking));
   for (cudaEvent_t& event : device.done_) WH_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));

@@ -1,4 +1,6 @@
 // Puts pending ops on the queue: each by its own kernel, or a few that follow each other by one.
+#include <algorithm>
+
 #include "backend/cuda/cuda_device_backend.h"
 
 namespace whippet::cuda {
@@ -79,6 +81,7 @@ bool is_empty(const T& op) {
 void CudaBackend::run(const Op& op) {
   if (std::visit([](const auto& each) { return is_empty(each); }, op)) return;
   std::visit(Runner{device_.queue(), linear_, attention_scratch_}, op);
+  if (const auto* store = std::get_if<StoreOp>(&op)) changed_caches_.push_back(store->cache.k);
 }
 
 // Whether m is written again before anybody reads it, by ops from `from` on.
@@ -133,7 +136,10 @@ size_t CudaBackend::fuse_attention(size_t first) {
   rotation.k_stride = k->x.stride;
   rotation.v_stride = store->v.stride;
   rotation.keep = !is_dead(q->x, first + 4) || !is_dead(k->x, first + 4);
-  return rotate_and_attend(device_.queue(), batch, attention->args, rotation, attention_scratch_) ? 4 : 0;
+  rotation.settled = std::ranges::find(changed_caches_, cache.k) == changed_caches_.end();
+  if (!rotate_and_attend(device_.queue(), batch, attention->args, rotation, attention_scratch_)) return 0;
+  changed_caches_.push_back(cache.k);
+  return 4;
 }
 
 // [rms_norm,] linear [, add | silu_mul]
@@ -149,7 +155,7 @@ size_t CudaBackend::fuse_linear(size_t first) {
   if (norm != nullptr) {
     // Products of x and the norm's weight are rounded before the sum: fp16 has no room for large ones.
     if (!same(norm->out, x) || norm->dim != x.cols || norm->out.data == norm->x.data ||
-        x.dtype != DType::kBF16 || !tiles_can_norm(x))
+        x.dtype != DType::kBF16 || !tiles_can_norm(device_.queue(), x, weight.out))
       return 0;
     x = norm->x;
   }
@@ -175,6 +181,7 @@ size_t CudaBackend::fuse_linear(size_t first) {
   }
   if (next == first + 1) return 0;
   if (norm != nullptr && !is_dead(norm->out, next)) args.normed = norm->out.data;
+  if (next > first + (norm != nullptr ? 2 : 1) && is_dead(linear->out, next)) args.y = nullptr;
   linear_tiles(device_.queue(), x.dtype, args);
   return next - first;
 }

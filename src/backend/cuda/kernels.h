@@ -13,6 +13,7 @@ struct Queue {
   cudaStream_t stream = nullptr;
   bool early_start = false;  // the device can start a kernel before the one ahead has ended
   int32_t num_sms = 0;
+  int32_t shared_bytes = 0;  // most that a block can have
 };
 
 // What a kernel reads of a LinearWeight. Codes are row-major, each row on 16 bytes, filled up with zeros:
@@ -79,6 +80,8 @@ struct Rotation {
   const void* v = nullptr;
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   bool keep = true;  // q and k are left rotated; false: nobody reads them before they are written again
+  // Nothing on the queue changes the keys of other rows: they may be read while the kernels ahead run.
+  bool settled = false;
 };
 // Rotates, stores and attends; false where there is no kernel that does all three.
 bool rotate_and_attend(const Queue& queue, const BatchView& batch, const AttentionArgs& args,

@@ -17,14 +17,12 @@ struct TileArgs {
   const void* weights = nullptr;  // [out, in]
   int64_t weight_stride = 0;
   int32_t out = 0;
-  int32_t tiles = 0;            // filled in by the launcher
-  bool staged = false;          // x goes through shared memory
   const float* bias = nullptr;  // [out]
-  void* y = nullptr;            // [rows, out]
+  void* y = nullptr;            // [rows, out]; nullptr where nobody reads it
   int64_t y_stride = 0;
   bool y_is_float = false;
-  // x is normed first where norm is set (tiles_can_norm), and the normed rows are written too. normed is not
-  // x.
+  // x is normed first where norm is set (tiles_can_norm), and the normed rows are written too where normed
+  // is. normed is not x.
   const float* norm = nullptr;  // [in]
   float eps = 0;
   void* normed = nullptr;  // [rows, in]
@@ -36,12 +34,17 @@ struct TileArgs {
   int32_t pair = 0;
   void* gated = nullptr;  // [rows, pair]
   int64_t gated_stride = 0;
+  // Shares of the work, filled in by the launcher.
+  int32_t tiles = 0;        // of the whole product
+  int32_t group_units = 0;  // of a group of loads of a warp; 0: the block's weights fit into shared memory
+  int32_t round_tiles = 0;  // whose sums fit into shared memory
+  bool staged = false;      // x goes through shared memory
 };
 
 // Whether linear_tiles can take them.
 bool tiles_fit(ConstMat x, const WeightView& w);
-// Whether they can take a norm of x as well.
-bool tiles_can_norm(ConstMat x);
+// Whether they can take a norm of x as well, with `out` outputs.
+bool tiles_can_norm(const Queue& queue, ConstMat x, int32_t out);
 TileArgs tile_args(ConstMat x, const WeightView& w, Mat out);
 void linear_tiles(const Queue& queue, DType dtype, const TileArgs& args);
 

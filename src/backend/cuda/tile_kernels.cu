@@ -1,12 +1,17 @@
 // Products of few rows of fp16 or bf16 on the tensor cores (mma m16n8k16), with the weights as the operand of
 // 16 rows, so that batch 1 to 8 costs the same and 32 little more. Every lane reads 16 neighbouring bytes of
 // a weight row and of a row of x: the inner index is permuted the same way in both operands, so neither needs
-// a layout of its own. Warps of a block may share an output tile and split the inner index between them.
-// Weights are loaded ahead, the first of them before the kernel waits for its inputs. Fused where a caller
-// asks: RMSNorm before (its factor is applied to the sums), and after the product the residual sum, or
-// silu(gate) * up with a tile of eight gate rows and their eight up rows. Bytes: the weight once.
+// a layout of its own.
+//   narrow  the warps of a block share its output tiles and split the inner index between them
+//   wide    a warp has output tiles of its own
+// Weights go to shared memory by asynchronous copies, to a place that the lane that copies alone reads again:
+// no barrier guards them, and a block has up to its whole share of the weight under way before it waits for
+// its inputs, while the kernels ahead of it run. Fused where a caller asks: RMSNorm before (its factor is
+// applied to the sums), and after the product the residual sum, or silu(gate) * up with a tile of eight gate
+// rows and their eight up rows. Bytes: the weight once.
 #include <algorithm>
 
+#include "backend/cuda/copy.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/mma.cuh"
 #include "backend/cuda/tile.h"
@@ -17,26 +22,51 @@ namespace whippet::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kAhead = 8;  // steps of 32 inputs whose weights are in flight
+constexpr int kThreads = 32 * kWarps;
+constexpr int kGroups = 8;  // of copies under way in a warp
+constexpr int kPad = 32;    // between staged rows: the eight that a warp reads at once lie in different banks
 
-// Shares of the work: kSplit warps share a tile; a tile has 16 rows, or 8 where there are few (kHalf).
-template <class T_, int kTiles_, int kSplit_, bool kHalf_>
+// A tile has 16 rows of the weight, or 8 where there are few (kHalf).
+template <class T_, int kTiles_, bool kWide_, bool kHalf_>
 struct Shape {
   using T = T_;
   static constexpr int kTiles = kTiles_;  // of 8 rows of x
-  static constexpr int kSplit = kSplit_;
+  static constexpr bool kWide = kWide_;
   static constexpr bool kHalf = kHalf_;
-  static constexpr int kColumns = 8 * kTiles;
-  static constexpr int kGroups = kWarps / kSplit;  // tiles that a block works on at once
-  static_assert(kWarps % kSplit == 0);
+  static constexpr int kHeight = kHalf ? 8 : 16;
+  static constexpr int kUnit = kHalf ? 512 : 1024;     // bytes of a warp's step of 32 inputs
+  static constexpr int kChunk = kTiles == 1 ? 8 : 4;   // steps whose inputs are in registers
+  static constexpr int kBlocks = kTiles == 1 ? 3 : 2;  // on a multiprocessor, by registers
 };
 
-__device__ __forceinline__ uint4 load_weight(const uint4* at) {
-  uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(at));
-  return v;
+// Where things lie in a block's shared memory.
+struct Layout {
+  int32_t staged, sums, squares, size;
+};
+template <class S>
+__host__ __device__ Layout layout_of(const TileArgs& a, int32_t ring_bytes) {
+  Layout at;
+  at.staged = ring_bytes;
+  at.sums = at.staged + (a.staged ? a.rows * (a.in + kPad) * 2 : 0);
+  at.squares = at.sums + (S::kWide ? 0 : a.round_tiles * kWarps * a.rows * S::kHeight * 4);
+  at.size = at.squares + (a.norm != nullptr ? a.rows * kWarps * 4 : 0);
+  return at;
+}
+
+extern __shared__ __align__(128) unsigned char dynamic_shared[];
+
+// A warp's share: tiles first, first + step, ... < end, and of each the steps [begin, begin + steps).
+struct Work {
+  int32_t first, end, stride, begin, steps;
+  __device__ int32_t units() const { return first < end ? (end - first + stride - 1) / stride * steps : 0; }
+};
+template <class S>
+__device__ Work work_of(const TileArgs& a) {
+  const int32_t warp = threadIdx.x / 32, block = blockIdx.x, blocks = gridDim.x, steps = a.in / 32;
+  if (S::kWide) return {block * kWarps + warp, a.tiles, blocks * kWarps, 0, steps};
+  const int32_t begin = steps * warp / kWarps, end = steps * (warp + 1) / kWarps;
+  const auto tile = [&](int32_t b) { return static_cast<int32_t>(int64_t{a.tiles} * b / blocks); };
+  return {tile(block), tile(block + 1), 1, begin, end - begin};
 }
 
 // The two weight rows of this lane in a tile: the upper and the lower eight of its rows.
@@ -50,44 +80,74 @@ __device__ __forceinline__ LaneRows rows_of(const TileArgs& a, int32_t tile, int
   return {tile * 16 + index, tile * 16 + index + 8};
 }
 
-struct Weights {
-  uint4 upper[kAhead], lower[kAhead];
-};
-
-// Loads the weights of one step; rows beyond the last repeat it.
+// The copies of a warp, in the order in which they are used, a ring of kGroups groups.
 template <class S>
-__device__ __forceinline__ void load_step(const TileArgs& a, int32_t tile, int32_t step, int i, Weights& w) {
-  const int32_t lane = threadIdx.x % 32, last = a.out - 1;
-  const LaneRows rows = rows_of<S>(a, tile, lane / 4);
-  const auto* base = static_cast<const typename S::T*>(a.weights);
-  const int64_t column = static_cast<int64_t>(step) * 32 + lane % 4 * 8;
-  w.upper[i] =
-      load_weight(reinterpret_cast<const uint4*>(base + min(rows.upper, last) * a.weight_stride + column));
-  if (!S::kHalf)
-    w.lower[i] =
-        load_weight(reinterpret_cast<const uint4*>(base + min(rows.lower, last) * a.weight_stride + column));
-}
+class Weights {
+ public:
+  __device__ Weights(const TileArgs& a, const Work& work) : a_(a), work_(work), left_(work.units()) {
+    const int32_t warp = threadIdx.x / 32;
+    const bool fits = a.group_units == 0;
+    group_ = fits ? (left_ + kGroups - 1) / kGroups : a.group_units;
+    slots_ = fits ? left_ : kGroups * group_;
+    const int32_t before = fits ? work.begin * (work.end - work.first) : warp * slots_;
+    base_ = static_cast<uint32_t>(__cvta_generic_to_shared(dynamic_shared)) + before * S::kUnit +
+            threadIdx.x % 32 * 16;
+    tile_ = work.first;
+    set_rows();
+  }
+  // Puts the first groups under way.
+  __device__ void start() {
+#pragma unroll 1
+    for (int g = 0; g < kGroups; ++g) copy_group();
+  }
+  // The next step's weights of this lane.
+  __device__ __forceinline__ void take(uint4& upper, uint4& lower) {
+    if (used_ == 0) wait_copies<kGroups - 1>();
+    upper = load_shared(base_ + read_ * S::kUnit);
+    if constexpr (S::kHalf) {
+      lower = make_uint4(0, 0, 0, 0);
+    } else {
+      lower = load_shared(base_ + read_ * S::kUnit + 512);
+    }
+    if (++read_ == slots_) read_ = 0;
+    if (++used_ == group_) used_ = 0, copy_group();
+  }
 
-// The inputs that every tile reads, copied to shared memory where they fit: rows of a.in and a pad that keeps
-// the eight rows that a warp reads at once in different banks.
-constexpr int kPad = 32;
-template <class T>
-__device__ __forceinline__ T* staged_inputs() {
-  extern __shared__ __align__(16) unsigned char dynamic_shared[];
-  return reinterpret_cast<T*>(dynamic_shared);
-}
+ private:
+  __device__ __forceinline__ void set_rows() {
+    const int32_t lane = threadIdx.x % 32, last = a_.out - 1;
+    const LaneRows rows = rows_of<S>(a_, tile_, lane / 4);
+    const auto* weights = static_cast<const typename S::T*>(a_.weights);
+    const int64_t column = static_cast<int64_t>(work_.begin) * 32 + lane % 4 * 8;
+    upper_ = weights + min(rows.upper, last) * a_.weight_stride + column;  // rows beyond the last repeat it
+    if (!S::kHalf) lower_ = weights + min(rows.lower, last) * a_.weight_stride + column;
+  }
+  __device__ void copy_group() {
+    for (int32_t i = 0; i < group_ && left_ > 0; ++i, --left_) {
+      copy_sixteen(base_ + write_ * S::kUnit, upper_ + step_ * 32);
+      if (!S::kHalf) copy_sixteen(base_ + write_ * S::kUnit + 512, lower_ + step_ * 32);
+      if (++write_ == slots_) write_ = 0;
+      if (++step_ < work_.steps) continue;
+      step_ = 0;
+      tile_ += work_.stride;
+      set_rows();
+    }
+    commit_copies();
+  }
 
-template <class S>
-struct Shared {
-  float sums[2][kWarps][16][S::kColumns];  // two rounds take turns
-  float squares[S::kColumns][kWarps];      // of a row of x, by parts
+  const TileArgs& a_;
+  const Work& work_;
+  const typename S::T *upper_, *lower_;
+  uint32_t base_;
+  int32_t left_, group_, slots_, tile_, step_ = 0, write_ = 0, read_ = 0, used_ = 0;
 };
 
 // Eight neighbours of x times the norm's weights; returns the sum of the squares of x.
 template <class T>
 __device__ __forceinline__ float scale_inputs(uint4& raw, const float* norm) {
   T* values = reinterpret_cast<T*>(&raw);
-  const float4 a = *reinterpret_cast<const float4*>(norm), b = *reinterpret_cast<const float4*>(norm + 4);
+  const float4 a = __ldg(reinterpret_cast<const float4*>(norm));
+  const float4 b = __ldg(reinterpret_cast<const float4*>(norm + 4));
   const float weights[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
   float squares = 0;
 #pragma unroll
@@ -100,197 +160,313 @@ __device__ __forceinline__ float scale_inputs(uint4& raw, const float* norm) {
 }
 
 // Copies x to shared memory, times the norm's weights where there is a norm. parts: warps that share a row.
-template <class S>
-__device__ void stage_inputs(const TileArgs& a, int32_t parts, Shared<S>& shared) {
-  using T = typename S::T;
+template <class T>
+__device__ void stage_inputs(const TileArgs& a, int32_t parts, T* staged, float* squares_of) {
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % parts;
-  T* staged = staged_inputs<T>();
   for (int32_t r = warp / parts; r < a.rows; r += kWarps / parts) {
-    const T* from = static_cast<const T*>(a.x) + r * a.x_stride;
+    const uint4* from = reinterpret_cast<const uint4*>(static_cast<const T*>(a.x) + r * a.x_stride);
+    uint4* to = reinterpret_cast<uint4*>(staged + r * (a.in + kPad));
     float squares = 0;
+#pragma unroll 4
     for (int32_t i = part * 32 + lane; i < a.in / 8; i += 32 * parts) {
-      uint4 raw = reinterpret_cast<const uint4*>(from)[i];
+      uint4 raw = __ldcg(from + i);
       if (a.norm != nullptr) squares += scale_inputs<T>(raw, a.norm + 8 * i);
-      reinterpret_cast<uint4*>(staged + r * (a.in + kPad))[i] = raw;
+      to[i] = raw;
     }
     if (a.norm == nullptr) continue;
     squares = warp_sum(squares);
-    if (lane == 0) shared.squares[r][part] = squares;
+    if (lane == 0) squares_of[r * kWarps + part] = squares;
   }
   __syncthreads();
 }
 
+// Inputs of the steps [first, first + kChunk) of a warp, 0 beyond its last.
 template <class S>
-__device__ __forceinline__ void multiply_step(const TileArgs& a, int32_t step, const Weights& w, int i,
-                                              float (&sums)[S::kTiles][4]) {
+__device__ __forceinline__ void load_inputs(const TileArgs& a, const Work& work, int32_t first,
+                                            const typename S::T* staged, uint4 (&x)[S::kChunk][S::kTiles]) {
   using T = typename S::T;
-  const int32_t lane = threadIdx.x % 32, column = step * 32 + lane % 4 * 8;
+  const int32_t lane = threadIdx.x % 32;
 #pragma unroll
-  for (int t = 0; t < S::kTiles; ++t) {
-    const int32_t row = t * 8 + lane / 4;
-    uint4 x = make_uint4(0, 0, 0, 0);
-    if (row < a.rows)
-      x = *reinterpret_cast<const uint4*>(a.staged ? staged_inputs<T>() + row * (a.in + kPad) + column
-                                                   : static_cast<const T*>(a.x) + row * a.x_stride + column);
-    const uint4 upper = w.upper[i], lower = S::kHalf ? make_uint4(0, 0, 0, 0) : w.lower[i];
-    mma<T>(sums[t], upper.x, lower.x, upper.y, lower.y, x.x, x.y);
-    mma<T>(sums[t], upper.z, lower.z, upper.w, lower.w, x.z, x.w);
+  for (int s = 0; s < S::kChunk; ++s) {
+    const int32_t column = (work.begin + first + s) * 32 + lane % 4 * 8;
+#pragma unroll
+    for (int t = 0; t < S::kTiles; ++t) {
+      const int32_t row = t * 8 + lane / 4;
+      x[s][t] = make_uint4(0, 0, 0, 0);
+      if (row >= a.rows || first + s >= work.steps) continue;
+      x[s][t] = a.staged ? *reinterpret_cast<const uint4*>(staged + row * (a.in + kPad) + column)
+                         : __ldcg(reinterpret_cast<const uint4*>(static_cast<const T*>(a.x) +
+                                                                 row * a.x_stride + column));
+    }
   }
 }
 
-// Writes what came of one output (two, of a pair or a full tile) for one row of x.
+// Scales the inputs that a warp keeps, and leaves its part of the sums of squares.
 template <class S>
-__device__ __forceinline__ void emit(const TileArgs& a, int32_t o, int32_t r, float value) {
-  using T = typename S::T;
-  if (a.y_is_float) {
-    static_cast<float*>(a.y)[r * a.y_stride + o] = value;
-    return;
-  }
-  const T rounded = from_float<T>(value);
-  static_cast<T*>(a.y)[r * a.y_stride + o] = rounded;
-  if (a.residual != nullptr) {
-    T* to = static_cast<T*>(a.residual) + r * a.residual_stride + o;
-    *to = from_float<T>(to_float(*to) + to_float(rounded));
+__device__ __forceinline__ void norm_inputs(const TileArgs& a, const Work& work, float* squares_of,
+                                            uint4 (&x)[S::kChunk][S::kTiles]) {
+  const int32_t lane = threadIdx.x % 32;
+#pragma unroll
+  for (int t = 0; t < S::kTiles; ++t) {
+    float squares = 0;
+#pragma unroll
+    for (int s = 0; s < S::kChunk; ++s)
+      if (s < work.steps)
+        squares += scale_inputs<typename S::T>(x[s][t], a.norm + (work.begin + s) * 32 + lane % 4 * 8);
+    squares += __shfl_xor_sync(~0u, squares, 1);
+    squares += __shfl_xor_sync(~0u, squares, 2);
+    const int32_t row = t * 8 + lane / 4;
+    if (lane % 4 == 0 && row < a.rows) squares_of[row * kWarps + threadIdx.x / 32] = squares;
   }
 }
 
 // The factor of RMSNorm for a row of x.
-template <class S>
-__device__ __forceinline__ float norm_factor(const TileArgs& a, const Shared<S>& shared, int32_t parts,
+__device__ __forceinline__ float norm_factor(const TileArgs& a, const float* squares_of, int32_t parts,
                                              int32_t r) {
   if (a.norm == nullptr) return 1;
   float sum = 0;
-  for (int32_t part = 0; part < parts; ++part) sum += shared.squares[r][part];
+  for (int32_t part = 0; part < parts; ++part) sum += squares_of[r * kWarps + part];
   return 1 / sqrtf(sum / static_cast<float>(a.in) + a.eps);
 }
 
-// Adds the warps' shares of a tile and writes its outputs. Threads: those of the warps that share it.
+// What the residual holds before the sum; 0 where there is none.
+template <class T>
+__device__ __forceinline__ float residual_at(const TileArgs& a, int32_t r, int32_t o) {
+  if (a.residual == nullptr || o >= a.out) return 0;
+  return to_float(__ldcg(static_cast<const T*>(a.residual) + r * a.residual_stride + o));
+}
+
+// Writes what came of one output for one row of x; returns it rounded.
+template <class T>
+__device__ __forceinline__ float emit(const TileArgs& a, int32_t o, int32_t r, float sum, float factor,
+                                      float residual) {
+  const float value = sum * factor + (a.bias != nullptr ? __ldg(a.bias + o) : 0.0f);
+  if (a.y_is_float) {
+    static_cast<float*>(a.y)[r * a.y_stride + o] = value;
+    return value;
+  }
+  const T rounded = from_float<T>(value);
+  if (a.y != nullptr) static_cast<T*>(a.y)[r * a.y_stride + o] = rounded;
+  if (a.residual != nullptr)
+    static_cast<T*>(a.residual)[r * a.residual_stride + o] = from_float<T>(residual + to_float(rounded));
+  return to_float(rounded);
+}
+
 template <class S>
-__device__ void finish_tile(const TileArgs& a, int32_t tile, const Shared<S>& shared, int32_t parts,
-                            int round) {
+__device__ __forceinline__ void emit_both(const TileArgs& a, const LaneRows& rows, int32_t r, float upper,
+                                          float lower, float factor, const float (&residual)[2]) {
   using T = typename S::T;
-  const int32_t warp = threadIdx.x / 32, first_warp = warp / S::kSplit * S::kSplit;
-  const int32_t thread = threadIdx.x - first_warp * 32;
-  for (int32_t i = thread; i < 8 * S::kColumns; i += 32 * S::kSplit) {
-    const int32_t r = i / 8, index = i % 8;
-    if (r >= a.rows) continue;
-    const LaneRows rows = rows_of<S>(a, tile, index);
-    if (rows.upper >= a.out) continue;
+  if (rows.upper >= a.out) return;
+  upper = emit<T>(a, rows.upper, r, upper, factor, residual[0]);
+  if (S::kHalf || rows.lower >= a.out) return;
+  lower = emit<T>(a, rows.lower, r, lower, factor, residual[1]);
+  if (a.pair > 0)
+    static_cast<T*>(a.gated)[r * a.gated_stride + rows.upper] = from_float<T>(silu(upper) * lower);
+}
+
+// Residuals of the output that this thread writes first, asked for before the product.
+template <class S>
+__device__ __forceinline__ void load_residuals(const TileArgs& a, const LaneRows& rows, int32_t r,
+                                               float (&residual)[2]) {
+  residual[0] = residual_at<typename S::T>(a, r, rows.upper);
+  residual[1] = S::kHalf ? 0 : residual_at<typename S::T>(a, r, rows.lower);
+}
+
+// Adds the warps' shares of `count` tiles from `tile` on and writes their outputs. has_early: the residuals
+// of this thread's first output are known.
+template <class S>
+__device__ void finish_tiles(const TileArgs& a, int32_t tile, int32_t count, const float* sums,
+                             const float* squares_of, int32_t parts, bool has_early, float early_upper,
+                             float early_lower) {
+  for (int32_t i = threadIdx.x; i < count * a.rows * 8; i += kThreads) {
+    const int32_t index = i % 8, r = i / 8 % a.rows, t = i / 8 / a.rows;
+    const LaneRows rows = rows_of<S>(a, tile + t, index);
     float upper = 0, lower = 0;
 #pragma unroll
-    for (int s = 0; s < S::kSplit; ++s) {
-      upper += shared.sums[round][first_warp + s][index][r];
-      if (!S::kHalf) lower += shared.sums[round][first_warp + s][index + 8][r];
+    for (int s = 0; s < kWarps; ++s) {
+      const float* from = sums + ((t * kWarps + s) * a.rows + r) * S::kHeight + index;
+      upper += from[0];
+      if (!S::kHalf) lower += from[8];
     }
-    const float factor = norm_factor(a, shared, parts, r);
-    upper = upper * factor + (a.bias != nullptr ? a.bias[rows.upper] : 0.0f);
-    emit<S>(a, rows.upper, r, upper);
-    if (S::kHalf || rows.lower >= a.out) continue;
-    lower = lower * factor + (a.bias != nullptr ? a.bias[rows.lower] : 0.0f);
-    emit<S>(a, rows.lower, r, lower);
-    if (a.pair > 0) {
-      const float gate = to_float(from_float<T>(upper)), up = to_float(from_float<T>(lower));
-      static_cast<T*>(a.gated)[r * a.gated_stride + rows.upper] = from_float<T>(silu(gate) * up);
+    float residual[2];
+    if (has_early && i == static_cast<int32_t>(threadIdx.x)) {
+      residual[0] = early_upper, residual[1] = early_lower;
+    } else {
+      load_residuals<S>(a, rows, r, residual);
     }
+    emit_both<S>(a, rows, r, upper, lower, norm_factor(a, squares_of, parts, r), residual);
   }
 }
 
 // The normed rows themselves, which the sequence of ops has as an output too. One block writes them.
 template <class S>
-__device__ void write_normed(const TileArgs& a, const Shared<S>& shared, int32_t parts) {
+__device__ void write_normed(const TileArgs& a, const float* squares_of, int32_t parts) {
   using T = typename S::T;
   for (int32_t r = 0; r < a.rows; ++r) {
-    const float factor = norm_factor(a, shared, parts, r);
-    for (int32_t i = threadIdx.x; i < a.in; i += 32 * kWarps)
-      static_cast<T*>(a.normed)[r * a.normed_stride + i] =
-          from_float<T>(to_float(static_cast<const T*>(a.x)[r * a.x_stride + i]) * factor * a.norm[i]);
+    const float factor = norm_factor(a, squares_of, parts, r);
+    for (int32_t i = threadIdx.x; i < a.in; i += kThreads)
+      static_cast<T*>(a.normed)[r * a.normed_stride + i] = from_float<T>(
+          to_float(__ldcg(static_cast<const T*>(a.x) + r * a.x_stride + i)) * factor * a.norm[i]);
   }
 }
 
+// A warp's sums of a tile: [row of x][row of the weight].
 template <class S>
-__device__ void put_sums(float (&sums)[S::kTiles][4], int round, Shared<S>& shared) {
-  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, column = lane % 4 * 2;
+__device__ __forceinline__ void put_sums(const TileArgs& a, const float (&sums)[S::kTiles][4], float* to) {
+  const int32_t lane = threadIdx.x % 32, row = lane / 4;
 #pragma unroll
   for (int t = 0; t < S::kTiles; ++t) {
-    float* upper = &shared.sums[round][warp][row][t * 8 + column];
-    upper[0] = sums[t][0], upper[1] = sums[t][1];
-    if (!S::kHalf) {
-      float* lower = &shared.sums[round][warp][row + 8][t * 8 + column];
-      lower[0] = sums[t][2], lower[1] = sums[t][3];
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int32_t r = t * 8 + lane % 4 * 2 + j;
+      if (r >= a.rows) continue;
+      to[r * S::kHeight + row] = sums[t][j];
+      if (!S::kHalf) to[r * S::kHeight + row + 8] = sums[t][j + 2];
+    }
+  }
+}
+
+// A warp's tile without its neighbours.
+template <class S>
+__device__ __forceinline__ void emit_tile(const TileArgs& a, int32_t tile, const float (&sums)[S::kTiles][4],
+                                          const float* squares_of, int32_t parts) {
+  const int32_t lane = threadIdx.x % 32;
+  const LaneRows rows = rows_of<S>(a, tile, lane / 4);
+#pragma unroll
+  for (int t = 0; t < S::kTiles; ++t) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int32_t r = t * 8 + lane % 4 * 2 + j;
+      if (r >= a.rows) continue;
+      float residual[2];
+      load_residuals<S>(a, rows, r, residual);
+      emit_both<S>(a, rows, r, sums[t][j], sums[t][j + 2], norm_factor(a, squares_of, parts, r), residual);
     }
   }
 }
 
 template <class S>
-__global__ void __launch_bounds__(32 * kWarps, 2) tile_kernel(TileArgs a) {
-  __shared__ Shared<S> shared;
-  const int32_t warp = threadIdx.x / 32, steps = a.in / 32;
-  const int32_t share = warp % S::kSplit;
-  const int32_t begin = steps * share / S::kSplit, end = steps * (share + 1) / S::kSplit;
-  const int32_t chunks = (end - begin + kAhead - 1) / kAhead;
-  const int32_t stride = static_cast<int32_t>(gridDim.x) * S::kGroups;
-  int32_t tile = static_cast<int32_t>(blockIdx.x) * S::kGroups + warp / S::kSplit;
-  Weights weights;
+__device__ __forceinline__ void multiply(const TileArgs& a, const Work& work, bool kept,
+                                         const typename S::T* staged, uint4 (&x)[S::kChunk][S::kTiles],
+                                         Weights<S>& weights, float (&sums)[S::kTiles][4]) {
+  using T = typename S::T;
+#pragma unroll 1
+  for (int32_t first = 0; first < work.steps; first += S::kChunk) {
+    if (!kept) load_inputs<S>(a, work, first, staged, x);
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i)
-    if (begin + i < end) load_step<S>(a, tile, begin + i, i, weights);
-  wait_for_inputs();
-  let_next_start();
-  const int32_t parts = a.rows == 1 ? 8 : a.rows == 2 ? 4 : a.rows <= 4 ? 2 : 1;
-  if (a.staged) stage_inputs<S>(a, parts, shared);
-  for (int32_t first = blockIdx.x * S::kGroups, round = 0; first < a.tiles; first += stride, ++round) {
-    float sums[S::kTiles][4] = {};
-    for (int32_t chunk = 0; chunk < chunks; ++chunk) {
-      const bool more = chunk + 1 < chunks;
-      const int32_t now = begin + chunk * kAhead, next = more ? now + kAhead : begin;
-      const int32_t next_tile = more ? tile : tile + stride;
+    for (int s = 0; s < S::kChunk; ++s) {
+      if (first + s >= work.steps) break;
+      uint4 upper, lower;
+      weights.take(upper, lower);
 #pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
-        if (now + i < end) multiply_step<S>(a, now + i, weights, i, sums);
-        if (next + i < end && next_tile < a.tiles) load_step<S>(a, next_tile, next + i, i, weights);
+      for (int t = 0; t < S::kTiles; ++t) {
+        mma<T>(sums[t], upper.x, lower.x, upper.y, lower.y, x[s][t].x, x[s][t].y);
+        mma<T>(sums[t], upper.z, lower.z, upper.w, lower.w, x[s][t].z, x[s][t].w);
       }
     }
-    put_sums<S>(sums, round % 2, shared);
-    if constexpr (S::kSplit > 1) {
-      __syncthreads();
-    } else {
-      __syncwarp();
-    }
-    if (tile < a.tiles) finish_tile<S>(a, tile, shared, parts, round % 2);
-    if (round == 0 && a.normed != nullptr && blockIdx.x == gridDim.x - 1) write_normed<S>(a, shared, parts);
-    tile += stride;
   }
 }
 
-constexpr size_t kPlainShared = size_t{12}
-                                << 10;  // of dynamic shared memory, beside the static, without asking
-constexpr size_t kMostShared = size_t{64} << 10;  // that two blocks find room for on every device
+template <class S>
+__global__ void __launch_bounds__(kThreads, S::kBlocks) tile_kernel(TileArgs a, int32_t ring_bytes) {
+  using T = typename S::T;
+  const Layout at = layout_of<S>(a, ring_bytes);
+  T* staged = reinterpret_cast<T*>(dynamic_shared + at.staged);
+  float* sums_of = reinterpret_cast<float*>(dynamic_shared + at.sums);
+  float* squares_of = reinterpret_cast<float*>(dynamic_shared + at.squares);
+  const Work work = work_of<S>(a);
+  Weights<S> weights(a, work);
+  weights.start();
+  let_next_start();
+  wait_for_inputs();
 
-size_t staged_bytes(int32_t rows, int32_t in) {
-  return static_cast<size_t>(rows) * static_cast<size_t>(in + kPad) * 2;
+  int32_t parts = kWarps;
+  uint4 x[S::kChunk][S::kTiles];
+  float early[2] = {0, 0};
+  if (!S::kWide) {
+    const int32_t i = threadIdx.x;
+    load_residuals<S>(a, rows_of<S>(a, min(work.first + i / 8 / a.rows, a.tiles - 1), i % 8), i / 8 % a.rows,
+                      early);
+  }
+  const bool kept = !a.staged && work.steps <= S::kChunk;
+  if (a.staged) {
+    parts = a.rows == 1 ? 8 : a.rows == 2 ? 4 : a.rows <= 4 ? 2 : 1;
+    stage_inputs<T>(a, parts, staged, squares_of);
+  } else if (kept) {
+    load_inputs<S>(a, work, 0, staged, x);
+    if (a.norm != nullptr) norm_inputs<S>(a, work, squares_of, x);
+  }
+  if constexpr (S::kWide) {
+    for (int32_t tile = work.first; tile < work.end; tile += work.stride) {
+      float sums[S::kTiles][4] = {};
+      multiply<S>(a, work, kept, staged, x, weights, sums);
+      emit_tile<S>(a, tile, sums, squares_of, parts);
+    }
+  } else {
+    const int32_t warp = threadIdx.x / 32;
+    for (int32_t first = work.first; first < work.end; first += a.round_tiles) {
+      const int32_t count = min(a.round_tiles, work.end - first);
+      for (int32_t t = 0; t < count; ++t) {
+        float sums[S::kTiles][4] = {};
+        multiply<S>(a, work, kept, staged, x, weights, sums);
+        put_sums<S>(a, sums, sums_of + (t * kWarps + warp) * a.rows * S::kHeight);
+      }
+      __syncthreads();
+      finish_tiles<S>(a, first, count, sums_of, squares_of, parts, first == work.first, early[0], early[1]);
+      if (first + count < work.end) __syncthreads();
+    }
+  }
+  if (a.normed != nullptr && blockIdx.x == gridDim.x - 1) write_normed<S>(a, squares_of, parts);
+}
+
+constexpr int32_t kStagedShared = 80 << 10;  // most for x
+constexpr int32_t kSumsShared = 24 << 10;    // and for the sums of a round, but for one tile's
+// Most for weights under way. What a layer of Qwen2.5-0.5B needs of gate_up fits whole into the one and
+// leaves room on a multiprocessor for the block of the next product.
+constexpr int32_t kFullRing = 144 << 10;
+constexpr int32_t kHalfRing = 64 << 10;
+constexpr int32_t kWideRing = 128 << 10;
+
+int32_t staged_bytes(int32_t rows, int32_t in) { return rows * (in + kPad) * 2; }
+// So many outputs that every warp has tiles of its own.
+bool is_wide(const Queue& queue, int32_t out) { return ceil_div(out, 16) >= 16 * queue.num_sms; }
+// Of these few the registers hold all inputs of a warp.
+bool can_keep(int32_t rows, int32_t in) { return ceil_div(in / 32, kWarps) <= (rows <= 8 ? 8 : 4); }
+// Room for x beside the smallest rings and the largest sums.
+bool can_stage(const Queue& queue, int32_t rows, int32_t in) {
+  const int32_t room = std::min(kStagedShared, queue.shared_bytes - (66 << 10) - kSumsShared);
+  return staged_bytes(rows, in) <= room;
 }
 
 template <class S>
 void launch_shape(const Queue& queue, TileArgs args) {
   args.tiles = ceil_div(args.pair > 0 ? args.pair : args.out, S::kHalf || args.pair > 0 ? 8 : 16);
-  const int32_t blocks = std::min(ceil_div(args.tiles, S::kGroups), 2 * queue.num_sms);
-  const size_t staged = args.staged ? staged_bytes(args.rows, args.in) : 0;
-  if (staged > kPlainShared)
-    WH_CHECK(cudaFuncSetAttribute(tile_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(staged)) == cudaSuccess,
-             "{} bytes of shared memory", staged);
-  launch(queue, "linear", tile_kernel<S>, dim3(static_cast<unsigned>(blocks)), 32 * kWarps, staged, args);
+  const int32_t blocks = std::min(S::kWide ? ceil_div(args.tiles, kWarps) : args.tiles, queue.num_sms);
+  const int32_t of_block = ceil_div(args.tiles, blocks);
+  args.staged = (S::kWide || !can_keep(args.rows, args.in)) && can_stage(queue, args.rows, args.in);
+  const int32_t tile_sums = kWarps * args.rows * S::kHeight * 4;
+  args.round_tiles = std::min(of_block, std::max(1, kSumsShared / tile_sums));
+  const int32_t room = queue.shared_bytes - layout_of<S>(args, 0).size;
+  const int32_t most = std::min(room, S::kWide ? kWideRing : S::kHalf ? kHalfRing : kFullRing);
+  const int64_t whole = int64_t{of_block} * (args.in / 32) * S::kUnit;
+  int32_t ring = static_cast<int32_t>(std::min<int64_t>(whole, most));
+  if (S::kWide || whole > most) {
+    args.group_units = std::max(1, most / (kWarps * kGroups * S::kUnit));
+    ring = kWarps * kGroups * args.group_units * S::kUnit;
+  }
+  const int32_t shared = layout_of<S>(args, ring).size;
+  prefer_shared(tile_kernel<S>, shared, "linear");
+  launch(queue, "linear", tile_kernel<S>, dim3(static_cast<unsigned>(blocks)), kThreads,
+         static_cast<size_t>(shared), args, ring);
 }
 
 template <class T, int kTiles>
 void launch_tiles(const Queue& queue, const TileArgs& args) {
   const int32_t tiles = ceil_div(args.out, 16);
-  if (tiles >= 16 * queue.num_sms) return launch_shape<Shape<T, kTiles, 1, false>>(queue, args);
-  // So many warps a tile that every block has its share at once: two blocks fit on a multiprocessor.
-  if (tiles > 4 * queue.num_sms) return launch_shape<Shape<T, kTiles, 2, false>>(queue, args);
-  if (tiles >= 2 * queue.num_sms || args.pair > 0)
-    return launch_shape<Shape<T, kTiles, 4, false>>(queue, args);
-  launch_shape<Shape<T, kTiles, 8, true>>(queue, args);
+  if (is_wide(queue, args.out)) return launch_shape<Shape<T, kTiles, true, false>>(queue, args);
+  if (tiles >= queue.num_sms || args.pair > 0)
+    return launch_shape<Shape<T, kTiles, false, false>>(queue, args);
+  launch_shape<Shape<T, kTiles, false, true>>(queue, args);
 }
 
 bool on_sixteen(const void* data, int64_t stride) {
@@ -299,7 +475,9 @@ bool on_sixteen(const void* data, int64_t stride) {
 
 }  // namespace
 
-bool tiles_can_norm(ConstMat x) { return staged_bytes(x.rows, x.cols) <= kMostShared; }
+bool tiles_can_norm(const Queue& queue, ConstMat x, int32_t out) {
+  return (!is_wide(queue, out) && can_keep(x.rows, x.cols)) || can_stage(queue, x.rows, x.cols);
+}
 
 bool tiles_fit(ConstMat x, const WeightView& w) {
   const bool same = (x.dtype == DType::kF16 && w.kind == LinearKind::kF16) ||
@@ -330,7 +508,6 @@ TileArgs tile_args(ConstMat x, const WeightView& w, Mat out) {
   args.y = out.data;
   args.y_stride = out.stride;
   args.y_is_float = out.dtype == DType::kF32;
-  args.staged = staged_bytes(x.rows, x.cols) <= kMostShared;
   return args;
 }
 

@@ -1,0 +1,45 @@
+// Asynchronous copies from global to shared memory, sixteen bytes a lane (sm_80 on), and reads of what came.
+#pragma once
+
+#include "backend/cuda/launch.cuh"
+
+namespace whippet::cuda {
+
+// to: an address in shared memory.
+__device__ __forceinline__ void copy_sixteen(uint32_t to, const void* from) {
+  asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+// Zeros where not `present`; nothing is read then.
+__device__ __forceinline__ void copy_sixteen(uint32_t to, const void* from, bool present) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(present ? 16 : 0)
+               : "memory");
+}
+// Ends a group of this thread's copies.
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until all but the last kPending groups are there.
+template <int kPending>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+__device__ __forceinline__ uint4 load_shared(uint32_t at) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(at)
+               : "memory");
+  return v;
+}
+
+// Gives the kernel this much dynamic shared memory, and all multiprocessors the split of memory that lets
+// blocks of neighbouring kernels share one: a change of the split waits until a multiprocessor is empty.
+template <class... Params>
+void prefer_shared(void (*kernel)(Params...), int32_t bytes, const char* op) {
+  const bool done =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess &&
+      cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                           cudaSharedmemCarveoutMaxShared) == cudaSuccess;
+  WH_CHECK(done, "{}: {} bytes of shared memory", op, bytes);
+}
+
+}  // namespace whippet::cuda
