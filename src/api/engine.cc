@@ -5,6 +5,7 @@
 
 #include "api/engine_impl.h"
 #include "api/prompt.h"
+#include "api/sampling_fields.h"
 #include "api/stats_json.h"
 #include "base/version.h"
 
@@ -51,14 +52,32 @@ Result<uint64_t> Engine::Impl::submit(Prompt prompt, Request request, EventCallb
   core.priority = request.priority;
   core.timeout_s = request.timeout_s;
   core.cache_salt = std::move(request.cache_salt);
+  if (core.params.structured_outputs) {
+    WH_TRY(check_sampling_fields(core.params, model.facts.vocab_used));  // before what takes long
+    WH_ASSIGN(core.token_mask, make_mask(core.params));
+  }
   return streamer->submit(std::move(core), std::move(on_event));
+}
+
+// Counts a refusal.
+Result<TokenMask> Engine::Impl::make_mask(SamplingParams& params) {
+  WH_TRY(require_tokenizer(model.files));
+  Result<TokenMask> mask = masks->make(params);
+  if (!mask.ok()) model.core->count_rejected();
+  return mask;
+}
+
+void Engine::Impl::start() {
+  const Tokenizer* tokenizer = model.files.tokenizer ? &*model.files.tokenizer : nullptr;
+  streamer = std::make_unique<Streamer>(*model.core, tokenizer);
+  if (tokenizer != nullptr)
+    masks = std::make_unique<TokenMasks>(*tokenizer, model.facts.vocab_used, model.facts.eos_ids);
 }
 
 Engine::Engine(const EngineConfig& config) : impl_(std::make_unique<Impl>()) {
   const Status status = load_served_model(config, impl_->model);
   if (!status.ok()) raise(status.error());
-  const std::optional<Tokenizer>& tokenizer = impl_->model.files.tokenizer;
-  impl_->streamer = std::make_unique<Streamer>(*impl_->model.core, tokenizer ? &*tokenizer : nullptr);
+  impl_->start();
 }
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -74,6 +93,12 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 uint64_t Engine::submit(Request request, std::function<void(const Event&)> on_event) {
   Prompt prompt = value_or_raise(impl_->prepare(request));
   return value_or_raise(impl_->submit(std::move(prompt), std::move(request), std::move(on_event)));
+}
+
+void Engine::prepare(const StructuredOutputs& asked) const {
+  SamplingParams params;
+  params.structured_outputs = asked;
+  value_or_raise(impl_->make_mask(params));
 }
 
 void Engine::cancel(uint64_t request_id) { impl_->model.core->cancel(request_id); }

@@ -79,16 +79,16 @@ Engine FakeEngine::make(const FakeEngineOptions& options) {
 
   // The functions share it; the engine is their only owner.
   auto runner = std::make_shared<CountingRunner>(limits, options.on_step);
-  const ModelFacts facts{.name = options.name,
-                         .fingerprint = "fake",
-                         .eos_ids = model.files.eos_ids,
-                         .vocab_used = (*tokenizer)->vocab_size()};
+  model.facts = {.name = options.name,
+                 .fingerprint = "fake",
+                 .eos_ids = model.files.eos_ids,
+                 .vocab_used = (*tokenizer)->vocab_size()};
   model.core = EngineCore::create({.launch = [runner](const Batch& batch) { return runner->launch(batch); },
                                    .sample = [](Ticket, std::span<const SampleRow>) {},
                                    .wait = [runner](Ticket) { return runner->wait(); }},
-                                  limits, *tokenizer, facts);
+                                  limits, *tokenizer, model.facts);
   model.core->start();
-  impl->streamer = std::make_unique<Streamer>(*model.core, *tokenizer);
+  impl->start();
   return Engine(std::move(impl));
 }
 

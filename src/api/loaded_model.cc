@@ -106,10 +106,10 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   loaded.config = plan.config;
   add_memory(model, plan, *loaded.backend, loaded.info);
 
-  ModelFacts facts = model_facts(source, checkpoint, loaded.files, spec, config.dtype);
+  loaded.facts = model_facts(source, checkpoint, loaded.files, spec, config.dtype);
   const Tokenizer* tokenizer = loaded.files.tokenizer ? &*loaded.files.tokenizer : nullptr;
   WH_ASSIGN(loaded.core,
-            EngineCore::create(std::move(model), *loaded.backend, tokenizer, plan, std::move(facts)));
+            EngineCore::create(std::move(model), *loaded.backend, tokenizer, plan, loaded.facts));
   loaded.core->start();
   log_info("ready on {}: sequences of up to {} tokens, {} at a time", loaded.backend->description(),
            plan.config.max_model_len, plan.config.max_num_seqs);

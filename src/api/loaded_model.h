@@ -19,6 +19,7 @@ namespace whippet {
 struct LoadedModel {
   EngineConfig config;  // every default filled in
   ModelFiles files;
+  ModelFacts facts;  // as the engine has them
   std::unique_ptr<Backend> backend;
   nlohmann::ordered_json info;  // describe_model's answer, and what it takes in memory
   std::unique_ptr<EngineCore> core;

@@ -80,7 +80,7 @@ void EngineLoop::accept(Sequence& sequence, int32_t token, const StepOutput& out
   sequence.sampler.accept(token);
   if (params.logprobs) sequence.held_logprobs.push_back(logprob_at(out, logit, *params.logprobs));
 
-  const bool may_stop = sequence.num_output() >= params.min_tokens;
+  const bool may_stop = sequence.num_output() >= params.min_tokens || sequence.sampler.must_end();
   const bool eos = !params.ignore_eos && std::ranges::find(facts_.eos_ids, token) != facts_.eos_ids.end();
   const bool stop_token = !eos && std::ranges::binary_search(request.stop_ids, token);
   if (may_stop && (eos || stop_token)) {

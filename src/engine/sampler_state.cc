@@ -75,7 +75,7 @@ SampleRow SamplerState::row(int64_t position, int32_t num_output) const {
     row.seen_ids = seen_.ids().data();
     row.output_counts = seen_.output_counts();
   }
-  row.num_bias = num_output < min_tokens_ ? static_cast<int32_t>(bias_ids_.size()) : num_bias_;
+  row.num_bias = num_output < min_tokens_ && !must_end_ ? static_cast<int32_t>(bias_ids_.size()) : num_bias_;
   row.bias_ids = bias_ids_.data();
   row.bias = bias_.data();
   if (mask_used_) {
@@ -97,8 +97,22 @@ std::span<uint32_t> SamplerState::open_mask() {
 
 void SamplerState::close_mask(bool use) {
   mask_used_ = use;
+  must_end_ = false;
   if (!use) return;
   for (size_t i = 0; i < own_mask_.size(); ++i) mask_[i] &= own_mask_[i];
+  if (min_tokens_ > 0) must_end_ = only_ends();
+}
+
+bool SamplerState::only_ends() const {
+  std::vector<uint32_t> rest = mask_;  // min_tokens beside a grammar is rare enough to allocate
+  bool any = false;
+  for (size_t i = static_cast<size_t>(num_bias_); i < bias_ids_.size(); ++i) {
+    uint32_t& word = rest[static_cast<size_t>(bias_ids_[i] / 32)];
+    const uint32_t bit = 1u << (bias_ids_[i] % 32);
+    any |= (word & bit) != 0;
+    word &= ~bit;
+  }
+  return any && std::ranges::all_of(rest, [](uint32_t word) { return word == 0; });
 }
 
 SampleRow forced_row(const int32_t* token, const float* big, int32_t num_logprobs) {

@@ -42,8 +42,12 @@ class SamplerState {
   std::span<uint32_t> open_mask();
   // ... and joined with the request's own allowed and banned ids.
   void close_mask(bool use);
+  // The mask of the next draw allows nothing but the end of the answer: it comes whatever min_tokens says.
+  bool must_end() const { return must_end_; }
 
  private:
+  bool only_ends() const;
+
   SampleRow base_;
   int32_t min_tokens_ = 0;
   bool penalties_ = false;
@@ -54,6 +58,7 @@ class SamplerState {
   std::vector<uint32_t> own_mask_;  // allowed_token_ids without banned_token_ids; empty: everything
   std::vector<uint32_t> mask_;      // of the next draw, where there is a token mask
   bool mask_used_ = false;
+  bool must_end_ = false;
 };
 
 // A row that draws `token` for certain, for its logprob and rank: prompt_logprobs. `big` holds the bias.

@@ -24,7 +24,7 @@ GrammarBuilder::~GrammarBuilder() = default;
 
 Result<CompiledGrammar> GrammarBuilder::compile(const GrammarSource&) {
   return make_error(Code::kUnsupported,
-                    "this binary is built without grammars (response_format, structured_outputs): run "
+                    "structured_outputs: this binary is built without grammars: run "
                     "scripts/quickstart where xgrammar's source can be fetched, and it builds them in");
 }
 

@@ -95,6 +95,13 @@ void Rules::define(const std::string& name, std::string body) {
   if (bodies_.emplace(name, std::move(body)).second) order_.push_back(name);
 }
 
+void Rules::redefine(const std::string& name, std::string body) {
+  const auto found = bodies_.find(name);
+  if (found == bodies_.end()) return;  // there were too many: check() tells
+  bytes_ += body.size();
+  found->second = std::move(body);
+}
+
 Status Rules::check() const {
   if (bodies_.size() > most_) {
     return make_error(Code::kInvalidArgument, "it takes more than {} grammar rules: make it smaller", most_);

@@ -33,7 +33,8 @@ class Rules {
   // A rule whose body comes later, because it is part of itself.
   std::string reserve(std::string_view hint);
   void define(const std::string& name, std::string body);
-  // The rule of that very name, written once.
+  void redefine(const std::string& name, std::string body);
+  // A rule of that very name.
   bool has(const std::string& name) const { return bodies_.contains(name); }
 
   Status check() const;

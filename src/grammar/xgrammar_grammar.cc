@@ -44,10 +44,9 @@ namespace {
 
 constexpr size_t kLongestReason = 400;  // bytes of what xgrammar says
 
-std::string reason_of(std::string_view text) {
-  if (const size_t line = text.find_first_of("\n"); line != std::string_view::npos)
-    text = text.substr(0, line);
-  return std::string(text.substr(0, kLongestReason));
+Error refuse(std::string_view reason) {
+  reason = reason.substr(0, reason.find('\n')).substr(0, kLongestReason);
+  return make_error(Code::kInvalidArgument, "structured_outputs: {}", reason);
 }
 
 xgrammar::Grammar parse(const GrammarSource& source, const xgrammar::TokenizerInfo& info) {
@@ -134,10 +133,10 @@ Result<CompiledGrammar> GrammarBuilder::compile(const GrammarSource& source) {
     const xgrammar::Grammar parsed = parse(source, impl_->info);
     auto compiled = std::make_shared<CompiledGrammar::Impl>(
         CompiledGrammar::Impl{.compiled = impl_->compiler.CompileGrammar(parsed)});
-    if (!left_out.empty()) return make_error(Code::kInvalidArgument, "{}", reason_of(left_out));
+    if (!left_out.empty()) return refuse(left_out);
     return CompiledGrammar(std::move(compiled));
   } catch (const std::exception& e) {
-    return make_error(Code::kInvalidArgument, "{}", reason_of(e.what()));
+    return refuse(e.what());
   }
 }
 
