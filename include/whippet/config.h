@@ -20,6 +20,7 @@ struct EngineConfig {
   bool pull = true;
   std::string device = "auto";
   std::string dtype = "auto";
+  std::string quantization;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 0;
   int32_t max_num_batched_tokens = 0;
@@ -49,6 +50,9 @@ struct EngineConfig {
     visit("pull", c.pull, "fetch the model where it is not on disk");
     visit("device", c.device, "auto | cpu | cuda");
     visit("dtype", c.dtype, "auto | float32 | bfloat16 | float16: what unquantized weights are computed in");
+    visit("quantization", c.quantization,
+          "int8 | int4: round dense weights while loading; or how the checkpoint must be stored: gptq, awq, "
+          "...");
     visit("max_model_len", c.max_model_len,
           "longest sequence, prompt and answer; 0: the model's, or what fits");
     visit("max_num_seqs", c.max_num_seqs, "most sequences in one step; 0: 32 on a CPU, 256 on a GPU");

@@ -8,7 +8,7 @@
 namespace whippet {
 namespace {
 
-constexpr size_t kMostChoices = 5;
+constexpr size_t kMostChoices = 12;
 constexpr double kMostTokens = 1 << 24;
 
 struct KnobRule {
@@ -22,6 +22,9 @@ constexpr KnobRule kRules[] = {
     {.name = "hub", .choices = {"", "hf", "ms", "pypi"}},
     {.name = "device", .choices = {"auto", "cpu", "cuda"}},
     {.name = "dtype", .choices = {"auto", "float32", "bfloat16", "float16"}},
+    {.name = "quantization",
+     .choices = {"", "none", "int8", "int4", "gptq", "gptq_marlin", "awq", "awq_marlin", "bitsandbytes",
+                 "compressed-tensors", "fp8", "gguf"}},
     {.name = "max_model_len", .min = 0, .max = kMostTokens},
     {.name = "max_num_seqs", .min = 0, .max = 8192},
     {.name = "max_num_batched_tokens", .min = 0, .max = 1 << 20},

@@ -25,7 +25,6 @@ constexpr ForeignKnob kForeign[] = {
     {"pipeline_parallel_size", "one device runs the whole model: use 1", "1"},
     {"data_parallel_size", "start one process per device", "1"},
     {"distributed_executor_backend", "one process runs the model: leave it out"},
-    {"quantization", "the checkpoint says how it is quantized: leave it out, name a quantized model"},
     {"load_format", "safetensors and GGUF are told apart by themselves: leave it out", "auto"},
     {"tokenizer", "the tokenizer is read from the model's folder: put its files there"},
     {"tokenizer_mode", "there is one tokenizer implementation: leave it out", "auto"},

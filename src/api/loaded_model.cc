@@ -6,6 +6,7 @@
 
 #include "api/config_rules.h"
 #include "api/model_info.h"
+#include "api/quantization.h"
 #include "backend/registry.h"
 #include "base/log.h"
 #include "base/progress.h"
@@ -40,11 +41,11 @@ void log_sampling(const GenerationDefaults& defaults) {
 }
 
 ModelFacts model_facts(const ResolvedModel& source, const Checkpoint& checkpoint, const ModelFiles& files,
-                       const ModelSpec& spec, const std::string& dtype) {
+                       const ModelSpec& spec, const EngineConfig& config) {
   ModelFacts facts;
   facts.name = source.name;
-  facts.fingerprint =
-      fmt::format("{}@{} {} {}", source.name, source.revision, stored_bytes(checkpoint), dtype);
+  facts.fingerprint = fmt::format("{}@{} {} {} {}", source.name, source.revision, stored_bytes(checkpoint),
+                                  config.dtype, config.quantization);
   facts.vocab_used = vocab_used(files, spec);
   facts.eos_ids = usable_ids(files.eos_ids, facts.vocab_used);
   return facts;
@@ -85,6 +86,7 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   WH_ASSIGN(const ResolvedModel source, find_model(config));
   WH_ASSIGN(const Checkpoint checkpoint, open_checkpoint(source.path));
   WH_ASSIGN(ModelSpec spec, read_spec(checkpoint));
+  WH_ASSIGN(const OnLoad on_load, read_quantization(config.quantization, checkpoint));
   WH_ASSIGN(loaded.files, read_model_files(source.path, &checkpoint,
                                            {.generation_config = config.generation_config,
                                             .chat_template = config.chat_template,
@@ -99,14 +101,14 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   WH_ASSIGN(loaded.backend,
             make_backend(config.device,
                          {.num_threads = config.threads, .isa = config.isa, .activations = kv_type}));
-  WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype)));
+  WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype), on_load));
   apply_sliding_window(config, model.spec);
   WH_ASSIGN(const EnginePlan plan, plan_engine(config, model.spec, memory_of(*loaded.backend, kv_type)));
   for (const std::string& note : plan.notes) log_info("{}", note);
   loaded.config = plan.config;
   add_memory(model, plan, *loaded.backend, loaded.info);
 
-  loaded.facts = model_facts(source, checkpoint, loaded.files, spec, config.dtype);
+  loaded.facts = model_facts(source, checkpoint, loaded.files, spec, config);
   const Tokenizer* tokenizer = loaded.files.tokenizer ? &*loaded.files.tokenizer : nullptr;
   WH_ASSIGN(loaded.core,
             EngineCore::create(std::move(model), *loaded.backend, tokenizer, plan, loaded.facts));

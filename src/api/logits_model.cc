@@ -6,6 +6,7 @@
 
 #include "api/config_rules.h"
 #include "api/loaded_model.h"
+#include "api/quantization.h"
 #include "backend/registry.h"
 #include "base/math.h"
 #include "engine/memory.h"
@@ -31,11 +32,12 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
   WH_ASSIGN(const ResolvedModel source, find_model(config));
   WH_ASSIGN(const Checkpoint checkpoint, open_checkpoint(source.path));
   WH_ASSIGN(const ModelSpec spec, read_spec(checkpoint));
+  WH_ASSIGN(const OnLoad on_load, read_quantization(config.quantization, checkpoint));
   const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
   WH_ASSIGN(auto backend,
             make_backend(config.device,
                          {.num_threads = config.threads, .isa = config.isa, .activations = kv_type}));
-  WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype)));
+  WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype), on_load));
   apply_sliding_window(config, model.spec);
   const auto element = static_cast<int32_t>(dtype_size(kv_type));
   const uint64_t bytes =
@@ -90,23 +92,28 @@ BatchView LogitsModel::batch_of(std::span<const int32_t> ids, int32_t begin, int
 
 Status LogitsModel::forward(std::span<const int32_t> ids,
                             const std::function<Status(std::span<const float>)>& on_rows) {
-  const auto total = static_cast<int32_t>(ids.size());
-  WH_CHECK_LE(total, num_blocks_ * kBlockSize);
-  for (const int32_t id : ids) {
+  for (size_t begin = 0; begin < ids.size(); begin += kRows) {
+    WH_ASSIGN(const std::span<const float> logits, rows(ids, begin));
+    WH_TRY(on_rows(logits));
+  }
+  return {};
+}
+
+Result<std::span<const float>> LogitsModel::rows(std::span<const int32_t> ids, size_t begin) {
+  WH_CHECK_LT(begin, ids.size());
+  WH_CHECK_LE(ids.size(), static_cast<size_t>(num_blocks_) * kBlockSize);
+  const auto count = static_cast<int32_t>(std::min<size_t>(kRows, ids.size() - begin));
+  for (const int32_t id : ids.subspan(begin, static_cast<size_t>(count))) {
     if (id < 0 || id >= vocab_size())
       return make_error(Code::kInvalidArgument, "token id {} is outside the vocabulary of {}", id,
                         vocab_size());
   }
-  for (int32_t begin = 0; begin < total; begin += kRows) {
-    const int32_t count = std::min(kRows, total - begin);
-    const Mat logits = decoder_->forward(batch_of(ids, begin, count), cache_->layers());
-    const auto row = static_cast<size_t>(vocab_size());
-    for (int32_t r = 0; r < count; ++r)
-      backend_->copy_to_host(host_logits_.data() + static_cast<size_t>(r) * row, logits.row<float>(r),
-                             row * sizeof(float));
-    WH_TRY(on_rows(std::span(host_logits_).first(static_cast<size_t>(count) * row)));
-  }
-  return {};
+  const Mat logits = decoder_->forward(batch_of(ids, static_cast<int32_t>(begin), count), cache_->layers());
+  const auto row = static_cast<size_t>(vocab_size());
+  for (int32_t r = 0; r < count; ++r)
+    backend_->copy_to_host(host_logits_.data() + static_cast<size_t>(r) * row, logits.row<float>(r),
+                           row * sizeof(float));
+  return std::span<const float>(host_logits_).first(static_cast<size_t>(count) * row);
 }
 
 }  // namespace whippet

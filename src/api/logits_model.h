@@ -24,10 +24,14 @@ class LogitsModel {
   static Result<std::unique_ptr<LogitsModel>> load(const EngineConfig& config, int32_t max_len);
 
   int32_t vocab_size() const { return model_.spec.vocab_size; }
+  size_t weight_bytes() const { return model_.weights.bytes(); }  // on the device
 
   // Calls on_rows with the logits [rows, vocab_size] of consecutive positions until all are done.
   // kInvalidArgument names an id outside the vocabulary.
   Status forward(std::span<const int32_t> ids, const std::function<Status(std::span<const float>)>& on_rows);
+  // A part of that: the logits of some positions from `begin` on, at least one, valid until the next call.
+  // The positions before must have been computed, with the same ids.
+  Result<std::span<const float>> rows(std::span<const int32_t> ids, size_t begin);
 
  private:
   LogitsModel(std::unique_ptr<Backend> backend, Model model, DType kv_type, int32_t max_len);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/sampling_fields.h"
+#include "model/formats/format.h"
 
 namespace whippet {
 namespace {
@@ -59,6 +60,7 @@ ordered_json weights_of(const Checkpoint& checkpoint) {
   }
   ordered_json weights = {
       {"container", checkpoint.container == Checkpoint::Container::kGguf ? "gguf" : "safetensors"},
+      {"formats", stored_formats(checkpoint)},
       {"tensors", checkpoint.tensors.size()},
       {"bytes", stored_bytes(checkpoint)},
       {"bytes_by_type", bytes_of_type}};

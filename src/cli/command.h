@@ -47,6 +47,7 @@ int report_usage(const Context& context, const CLI::App& app, const Error& error
 // One a file of the same name.
 Command bench_command();
 Command chat_command();
+Command eval_command();
 Command generate_command();
 Command inspect_command();
 Command list_command();

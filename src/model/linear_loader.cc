@@ -72,19 +72,19 @@ Result<Projection> LinearLoader::load_projection(const std::vector<LinearSource>
   for (size_t begin = 0; begin < found.size();) {
     size_t end = begin + 1;
     while (end < found.size() && found[end].layout.agrees_with(found[begin].layout)) ++end;
-    WH_ASSIGN(LinearWeight part, pack(std::span(found).subspan(begin, end - begin)));
+    WH_ASSIGN(LinearWeight part, pack(std::span(found).subspan(begin, end - begin), grid_));
     projection.parts.push_back(std::move(part));
     begin = end;
   }
   return projection;
 }
 
-Result<LinearWeight> LinearLoader::load(const LinearSource& source) {
+Result<LinearWeight> LinearLoader::load_table(const LinearSource& source) {
   WH_ASSIGN(const Found found, find(source));
-  return pack({&found, 1});
+  return pack({&found, 1}, grid_ ? std::optional(kTableGrid) : std::nullopt);
 }
 
-Result<LinearWeight> LinearLoader::pack(std::span<const Found> run) {
+Result<LinearWeight> LinearLoader::pack(std::span<const Found> run, const std::optional<CodeGrid>& grid) {
   const LinearLayout& layout = run.front().layout;
   CanonicalLinear weight;
   weight.codes_type = layout.codes;
@@ -97,6 +97,12 @@ Result<LinearWeight> LinearLoader::pack(std::span<const Found> run) {
     weight.codes = layout.stored;
   } else {
     decode(run, weight);
+  }
+  if (grid && weight.dense()) {
+    Result<CanonicalLinear> rounded = round_to_nearest(weight, *grid);
+    if (!rounded.ok())
+      return make_error(rounded.error().code, "tensor {}: {}", layout.tensor, rounded.error().message);
+    weight = std::move(*rounded);
   }
   Result<LinearWeight> packed = backend_.pack(weight, compute_);
   if (!packed.ok()) {

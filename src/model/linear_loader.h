@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -12,10 +13,13 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "model/checkpoint.h"
+#include "model/code_grid.h"
 #include "model/formats/format.h"
 #include "model/weights.h"
 
 namespace whippet {
+
+constexpr CodeGrid kTableGrid = {.bits = 8, .group = 0, .symmetric = true};
 
 // One linear layer of a checkpoint and what it must be.
 struct LinearSource {
@@ -31,13 +35,15 @@ Result<std::vector<float>> read_vector(const Checkpoint& checkpoint, const std::
 
 class LinearLoader {
  public:
-  LinearLoader(const Checkpoint& checkpoint, Backend& backend, ComputeType compute)
-      : checkpoint_(checkpoint), backend_(backend), compute_(compute) {}
+  // grid: what dense layers are rounded to, where they are. Tables are rounded to kTableGrid then.
+  LinearLoader(const Checkpoint& checkpoint, Backend& backend, ComputeType compute,
+               std::optional<CodeGrid> grid)
+      : checkpoint_(checkpoint), backend_(backend), compute_(compute), grid_(grid) {}
 
   // Layers side by side: their outputs follow each other in the projection's columns.
   Result<Projection> load_projection(const std::vector<LinearSource>& sources);
-  // One layer alone.
-  Result<LinearWeight> load(const LinearSource& source);
+  // The embedding or the head.
+  Result<LinearWeight> load_table(const LinearSource& source);
   Result<std::vector<float>> load_vector(const std::string& name, int32_t size);
 
   // Whether a tensor has been loaded as, or as part of, something.
@@ -50,13 +56,14 @@ class LinearLoader {
     LinearLayout layout;
   };
   Result<Found> find(const LinearSource& source);
-  Result<LinearWeight> pack(std::span<const Found> run);
+  Result<LinearWeight> pack(std::span<const Found> run, const std::optional<CodeGrid>& grid);
   void decode(std::span<const Found> run, CanonicalLinear& weight) const;
   Status load_bias(std::span<const Found> run, CanonicalLinear& weight);
 
   const Checkpoint& checkpoint_;
   Backend& backend_;
   ComputeType compute_;
+  std::optional<CodeGrid> grid_;
   std::unordered_set<std::string> used_;  // layers and vectors, without their last part
 };
 

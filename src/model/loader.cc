@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -21,15 +22,21 @@ const TensorNames& names_of(const Checkpoint& checkpoint, const Family& family) 
   return checkpoint.container == Checkpoint::Container::kGguf ? gguf_tensor_names() : family.names;
 }
 
+std::optional<CodeGrid> grid_of(OnLoad on_load) {
+  if (on_load == OnLoad::kInt8) return kTableGrid;
+  if (on_load == OnLoad::kInt4) return CodeGrid{.bits = 4, .group = 64, .symmetric = false};
+  return std::nullopt;
+}
+
 class ModelLoader {
  public:
   ModelLoader(const Checkpoint& checkpoint, const Family& family, const ModelSpec& spec, Backend& backend,
-              ComputeType compute)
+              ComputeType compute, OnLoad on_load)
       : checkpoint_(checkpoint),
         names_(names_of(checkpoint, family)),
         spec_(spec),
         backend_(backend),
-        linears_(checkpoint, backend, compute) {
+        linears_(checkpoint, backend, compute, grid_of(on_load)) {
     if (checkpoint.container == Checkpoint::Container::kGguf && family.gguf_permutes_qk) {
       q_rows_ = interleaved_rows(spec.num_q_heads, spec.head_dim);
       k_rows_ = interleaved_rows(spec.num_kv_heads, spec.head_dim);
@@ -40,7 +47,7 @@ class ModelLoader {
     Weights weights;
     Progress progress("loading", static_cast<uint64_t>(spec_.num_layers) + 1, Progress::Unit::kCount);
     const auto table = [&](const char* name) {
-      return linears_.load({.layer = name, .out = spec_.vocab_size, .in = spec_.hidden_size});
+      return linears_.load_table({.layer = name, .out = spec_.vocab_size, .in = spec_.hidden_size});
     };
     WH_ASSIGN(weights.embedding, table(names_.embedding));
     if (!spec_.tied_embedding) {
@@ -139,12 +146,13 @@ Result<ModelSpec> read_spec(const Checkpoint& checkpoint) {
   return spec;
 }
 
-Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute) {
+Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute,
+                         OnLoad on_load) {
   WH_ASSIGN(const Family* family, find_family(checkpoint.config));
   WH_TRY(check_quantization(checkpoint));
   Model model;
   WH_ASSIGN(model.spec, read_spec(checkpoint));
-  WH_ASSIGN(model.weights, ModelLoader(checkpoint, *family, model.spec, backend, compute).load());
+  WH_ASSIGN(model.weights, ModelLoader(checkpoint, *family, model.spec, backend, compute, on_load).load());
   return model;
 }
 

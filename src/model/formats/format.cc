@@ -74,6 +74,19 @@ bool stores_layer(const Checkpoint& checkpoint, const std::string& layer) {
   return !parts_of(checkpoint, layer).empty();
 }
 
+std::vector<std::string> stored_formats(const Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) {
+    const bool found =
+        std::any_of(checkpoint.tensors.begin(), checkpoint.tensors.end(), [&](const auto& tensor) {
+          const bool vector = tensor.second.shape.size() < 2;  // a norm is no layer
+          return !vector && format.holds(checkpoint, tensor.first.substr(0, tensor.first.rfind('.')));
+        });
+    if (found) names.emplace_back(format.name);
+  }
+  return names;
+}
+
 Result<const Format*> find_format(const Checkpoint& checkpoint, const std::string& layer) {
   for (const Format& format : formats()) {
     if (format.holds(checkpoint, layer)) return &format;

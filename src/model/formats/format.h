@@ -63,6 +63,8 @@ std::span<const Format> formats();
 bool stores_layer(const Checkpoint& checkpoint, const std::string& layer);
 // kNotFound: the checkpoint has no such layer; kUnsupported: it has, in a way that no format reads.
 Result<const Format*> find_format(const Checkpoint& checkpoint, const std::string& layer);
+// The names of the formats that its layers are stored in, each once.
+std::vector<std::string> stored_formats(const Checkpoint& checkpoint);
 // What only the config tells: kUnsupported where it says that the codes are arranged in a way, or the
 // activations changed by a transform, that no format knows. How a layer is stored its tensors tell.
 Status check_quantization(const Checkpoint& checkpoint);
