@@ -59,6 +59,7 @@ struct Context {
   std::function<std::string(const std::vector<int32_t>& ids, bool skip_special)> decode;
   std::function<std::pair<std::string, std::vector<int32_t>>(const Request& chat)> render;
   std::function<std::string(int32_t id)> token_bytes;
+  std::function<void(const StructuredOutputs& asked)> prepare_grammar;  // may take a while; may be empty
 };
 // The parts of it that the engine knows, which must outlive the result. The rest are the server's flags.
 Context make_context(const Engine& engine);

@@ -71,7 +71,7 @@ TEST_F(CompletionRequest, WhatCannotBeHonouredIsRefused) {
   EXPECT_THAT(completion_error({{"best_of", 2}}), StartsWith("400 best_of unsupported_parameter"));
   EXPECT_THAT(completion_error({{"prompt_embeds", "x"}}),
               StartsWith("400 prompt_embeds unsupported_parameter"));
-  EXPECT_THAT(completion_error({{"response_format", {{"type", "json_schema"}}}}),
+  EXPECT_THAT(completion_error({{"response_format", {{"type", "yaml"}}}}),
               StartsWith("400 response_format.type"));
   EXPECT_NE(completion({{"suffix", ""}, {"best_of", 1}}), nullptr);
   EXPECT_NE(completion({{"n", 3}, {"best_of", 3}}), nullptr);

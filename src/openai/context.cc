@@ -17,6 +17,7 @@ Context make_context(const Engine& engine) {
     return engine.decode(ids, skip_special);
   };
   context.render = [&engine](const Request& chat) { return engine.render(chat); };
+  context.prepare_grammar = [&engine](const StructuredOutputs& asked) { engine.prepare(asked); };
   context.token_bytes = [&engine](int32_t id) { return engine.token_bytes(id); };
   return context;
 }

@@ -24,7 +24,8 @@ struct Field {
   const char* refusal = nullptr;
 };
 
-constexpr const char* kNoGrammars = "constrained answers are not supported: ask for JSON in the prompt";
+constexpr const char* kUseStructured =
+    "not a field of its own here: send it in \"response_format\" or \"structured_outputs\"";
 constexpr const char* kNoSound = "this server takes and gives text only";
 constexpr const char* kUseTools = "deprecated and not supported: send \"tools\" and \"tool_choice\"";
 constexpr const char* kNoBeams = "beam search is not supported: draw several answers with \"n\"";
@@ -45,6 +46,11 @@ constexpr Field kFields[] = {
     {"tools", kChat | kTokenize, Kind::kList},
     {"tool_choice", kChat, Kind::kAny},
     {"response_format", kChat | kCompletion, Kind::kObject},
+    {"structured_outputs", kBoth, Kind::kObject},
+    {"guided_json", kBoth, Kind::kAny},
+    {"guided_regex", kBoth, Kind::kText},
+    {"guided_choice", kBoth, Kind::kList},
+    {"guided_grammar", kBoth, Kind::kText},
     {"modalities", kChat, Kind::kList},
     {"continue_final_message", kChat | kTokenize, Kind::kSwitch},
     {"add_generation_prompt", kChat | kTokenize, Kind::kSwitch},
@@ -105,14 +111,9 @@ constexpr Field kFields[] = {
     {"logits_processors", kBoth, Kind::kAny, "there are no custom logits processors"},
     {"bad_words", kBoth, Kind::kAny, "words cannot be banned: ban tokens with \"banned_token_ids\""},
     {"use_beam_search", kBoth, Kind::kAny, kNoBeams},
-    {"guided_json", kBoth, Kind::kAny, kNoGrammars},
-    {"guided_regex", kBoth, Kind::kAny, kNoGrammars},
-    {"guided_choice", kBoth, Kind::kAny, kNoGrammars},
-    {"guided_grammar", kBoth, Kind::kAny, kNoGrammars},
-    {"structural_tag", kBoth, Kind::kAny, kNoGrammars},
-    {"structured_outputs", kBoth, Kind::kAny, kNoGrammars},
-    {"json_schema", kBoth, Kind::kAny, kNoGrammars},
-    {"grammar", kBoth, Kind::kAny, kNoGrammars},
+    {"structural_tag", kBoth, Kind::kAny, kUseStructured},
+    {"json_schema", kBoth, Kind::kAny, kUseStructured},
+    {"grammar", kBoth, Kind::kAny, kUseStructured},
 };
 
 // null, false, 0, "", [] and {} ask for nothing.

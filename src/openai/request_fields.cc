@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "api/sampling_fields.h"
+#include "openai/structured_fields.h"
 
 namespace whippet::openai {
 namespace {
@@ -83,16 +84,6 @@ Refusal check_fixed(const Json& body, const SamplingParams& params) {
       return unsupported("best_of",
                          fmt::format("best_of is {}: answers are not ranked, all \"n\" ({}) are returned",
                                      shown(*best_of), params.n));
-  if (const Json* format = field(body, "response_format")) {
-    const Json* type = field(*format, "type");
-    if (type == nullptr) return missing("response_format.type", "response_format: \"type\" is missing");
-    if (*type != "text")
-      return unsupported(
-          "response_format.type",
-          fmt::format("response_format: type is {}, but only \"text\" is supported: ask for JSON in the "
-                      "prompt",
-                      shown(*type)));
-  }
   if (const Json* modalities = field(body, "modalities"))
     for (const Json& modality : *modalities)
       if (modality != "text")
@@ -126,6 +117,7 @@ Refusal read_request_fields(const Context& context, const Json& body, Route rout
   if (Refusal refusal = read_stream(body, fields)) return refusal;
   if (Refusal refusal = read_limits(context, body, fields)) return refusal;
   if (Refusal refusal = check_fixed(body, fields.params)) return refusal;
+  if (Refusal refusal = read_structured_outputs(body, fields.params, fields.structured_param)) return refusal;
   fields.echo = flag(body, "echo", false);
   fields.tokens_as_ids = flag(body, "return_tokens_as_token_ids", false);
   fields.return_token_ids = flag(body, "return_token_ids", false);
@@ -138,7 +130,10 @@ Refusal read_request_fields(const Context& context, const Json& body, Route rout
 
 Refusal check_ranges(const Context& context, const RequestFields& fields, Route route) {
   const Status status = check_sampling_fields(fields.params, context.vocab_size);
-  if (status.ok()) return std::nullopt;
+  if (status.ok()) {
+    const auto& structured = fields.params.structured_outputs;
+    return structured ? check_structured_outputs(context, *structured, fields.structured_param) : std::nullopt;
+  }
   ApiError error = refused(status.error(), "");
   if (route == kChat && error.param == "logprobs") {
     error.param = "top_logprobs";

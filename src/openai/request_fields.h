@@ -26,6 +26,7 @@ struct RequestFields {
   double timeout_s = 0;
   std::string cache_salt;
   SamplingParams params;
+  std::string structured_param;  // the field that asks for params.structured_outputs
   std::vector<std::string> ignored;
 };
 
