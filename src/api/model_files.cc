@@ -6,6 +6,7 @@
 
 #include "api/gguf_vocabulary.h"
 #include "api/json_file.h"
+#include "api/tool_template.h"
 #include "base/log.h"
 
 namespace whippet {
@@ -158,6 +159,7 @@ Result<ModelFiles> read_model_files(const fs::path& path, const Checkpoint* chec
   } else {
     WH_ASSIGN(templates, read_template_files(path, sources.tokenizer_config));
   }
+  if (files.tokenizer) add_tool_template(*files.tokenizer, templates);
   files.templates = compile_templates(std::move(templates));
   if (!options.prompt_template_dir.empty()) {
     WH_ASSIGN(files.prompts, PromptTemplates::from_folder(options.prompt_template_dir));

@@ -1,5 +1,6 @@
 #include "api/prompt.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/json_file.h"
@@ -45,6 +46,13 @@ Status check_messages(const TemplateVariables& variables) {
   return {};
 }
 
+// Calls and results of turns before: a template without tools would lose them.
+bool has_tool_turns(const TemplateVariables& messages) {
+  return std::any_of(messages.begin(), messages.end(), [](const TemplateVariables& message) {
+    return message["role"] == "tool" || message.contains("tool_calls");
+  });
+}
+
 }  // namespace
 
 Result<MarkedText> render_chat(const ModelFiles& files, const TemplateVariables& variables,
@@ -54,7 +62,7 @@ Result<MarkedText> render_chat(const ModelFiles& files, const TemplateVariables&
   const auto goes_on = variables.find("continue_final_message");
   all["add_generation_prompt"] = goes_on == variables.end() || *goes_on != true;
   for (const auto& [name, value] : variables.items()) all[name] = value;
-  const bool has_tools = all.contains("tools") && !all["tools"].empty();
+  const bool has_tools = (all.contains("tools") && !all["tools"].empty()) || has_tool_turns(all["messages"]);
   WH_ASSIGN(const PromptTemplate* prompt,
             files.prompts.find(prompt_template.empty() ? files.default_prompt : prompt_template));
   if (prompt->chat) return render_prompt(*prompt, *prompt->chat, all);  // a model without a template will do
