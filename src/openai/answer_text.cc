@@ -45,7 +45,16 @@ void Exchange::Impl::append_usage(std::string& out) const {
   append_number(out, int64_t{sum.prompt_tokens} + sum.completion_tokens);
   out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
   append_number(out, sum.cached_tokens);
-  out += "}}";
+  out += '}';
+  if (format.may_think) {
+    int64_t reasoning = 0;
+    for (const Answer& answer : answers)
+      if (answer.parser) reasoning += answer.parser->reasoning_tokens();
+    out += ",\"completion_tokens_details\":{\"reasoning_tokens\":";
+    append_number(out, reasoning);
+    out += '}';
+  }
+  out += '}';
 }
 
 void Exchange::Impl::append_choice_end(size_t choice, std::string& out) const {
@@ -89,7 +98,18 @@ void Exchange::Impl::append_role_chunk(size_t choice, std::string& out) const {
   out += "}\n\n";
 }
 
+void Exchange::Impl::append_chunk_end(std::string& out) const {
+  out += "}]";
+  if (fields.continuous_usage) {
+    append_usage(out);
+  } else if (fields.include_usage) {
+    out += ",\"usage\":null";
+  }
+  out += "}\n\n";
+}
+
 void Exchange::Impl::append_chunk(size_t choice, std::string& out) const {
+  if (format.has_parts()) return append_parts_chunks(choice, out);
   const Answer& answer = answers[choice];
   out += chunk_opening;
   out += "{\"index\":";
@@ -106,13 +126,7 @@ void Exchange::Impl::append_chunk(size_t choice, std::string& out) const {
     out += "\"}";
   }
   append_choice_end(choice, out);
-  out += "}]";
-  if (fields.continuous_usage) {
-    append_usage(out);
-  } else if (fields.include_usage) {
-    out += ",\"usage\":null";
-  }
-  out += "}\n\n";
+  append_chunk_end(out);
 }
 
 void Exchange::Impl::append_ids_and_prompt(size_t choice, std::string& out) const {
@@ -132,9 +146,12 @@ void Exchange::Impl::append_whole(std::string& out) const {
   for (size_t choice = 0; choice < answers.size(); ++choice) {
     out += choice > 0 ? ",{\"index\":" : "{\"index\":";
     append_number(out, static_cast<int64_t>(choice));
-    out += is_chat() ? ",\"message\":{\"role\":\"assistant\",\"content\":" : ",\"text\":";
-    append_json_string(out, answers[choice].text);
-    if (is_chat()) out += ",\"refusal\":null}";
+    out += is_chat() ? ",\"message\":" : ",\"text\":";
+    if (is_chat()) {
+      append_message(answers[choice], out);
+    } else {
+      append_json_string(out, answers[choice].text);
+    }
     append_choice_end(choice, out);
     if (!is_chat()) append_ids_and_prompt(choice, out);
     out += '}';

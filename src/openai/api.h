@@ -52,6 +52,10 @@ struct Context {
   std::optional<int32_t> default_max_tokens;  // of chats; none: the rest of the context
   std::string chat_template_kwargs_json;      // an object, under the request's own; may be empty
   bool strict_fields = false;                 // a field that is not known is a 400
+  std::string tool_call_parser = "auto";      // or a ToolFormat's name, or "none": calls stay text
+  bool auto_tool_choice = true;               // tools may be sent without a choice that forces a call
+  std::string reasoning_parser = "auto";      // "none", "qwen3", "deepseek_r1" (answers begin with thinking)
+  bool knows_thinking = false;                // the vocabulary has <think> and </think>: what "auto" goes by
   double max_timeout_s = 0;        // of a request, and what it gets where it asks for none; 0: none
   std::string system_fingerprint;  // in every answer; empty: none
 

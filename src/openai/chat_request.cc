@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
 #include <utility>
 
+#include "openai/answer_format.h"
 #include "openai/exchange_impl.h"
 #include "openai/field_table.h"
 #include "openai/messages.h"
 #include "openai/request_fields.h"
+#include "openai/structured_fields.h"
+#include "openai/tool_prompt.h"
 #include "whippet/whippet.h"
 
 namespace whippet::openai {
@@ -40,14 +44,11 @@ Outcome<Json> template_variables(const Context& context, const Json& body) {
   }
   for (const char* name : {"documents", "reasoning_effort"})
     if (const Json* value = field(body, name)) variables[name] = *value;
-  const Json* choice = field(body, "tool_choice");
-  if (choice != nullptr)
-    if (Refusal refusal = check_tool_choice(*choice)) return std::move(*refusal);
-  if (const Json* tools = field(body, "tools")) {
-    if (Refusal refusal = check_tools(*tools)) return std::move(*refusal);
-    // A model that may not call a tool is not shown any.
-    if (!tools->empty() && !(choice != nullptr && *choice == "none")) variables["tools"] = *tools;
-  }
+  // Templates know thinking as on or off.
+  const Json* kwargs = field(body, "chat_template_kwargs");
+  const Json* effort = field(body, "reasoning_effort");
+  if (effort != nullptr && !(kwargs != nullptr && kwargs->contains("enable_thinking")))
+    variables["enable_thinking"] = *effort != "none";
   const bool goes_on = flag(body, "continue_final_message", false);
   const bool begins = flag(body, "add_generation_prompt", !goes_on);
   if (goes_on && begins)
@@ -60,6 +61,32 @@ Outcome<Json> template_variables(const Context& context, const Json& body) {
   return variables;
 }
 
+Refusal check_choice(const Context& context, const ToolFields& tools) {
+  if (tools.choice == ToolChoice::kAuto && !context.auto_tool_choice)
+    return unsupported("tool_choice",
+                       "tool_choice: \"auto\", which is the default, needs a server that runs with "
+                       "--enable-auto-tool-choice");
+  const bool forced = tools.choice == ToolChoice::kRequired || tools.choice == ToolChoice::kNamed;
+  if (forced && context.tool_call_parser == "none")
+    return unsupported("tool_choice",
+                       "tool_choice: a call cannot be forced, since this server reads none "
+                       "(--tool-call-parser none)");
+  return std::nullopt;
+}
+
+// Tools, and the calls and results of turns before, as the template takes them.
+const ToolFormat* show_tools(const Context& context, const Json& body, const ToolFields& tools,
+                             Json& messages, Json& variables) {
+  if (tools.tools == nullptr && !have_tool_turns(messages)) return nullptr;
+  const ToolSupport support = tool_support(context, text(body, "prompt_template"));
+  if (!support.in_template) {
+    write_tools_as_text(messages, tools.tools, *support.format);
+  } else if (tools.tools != nullptr) {
+    variables["tools"] = *tools.tools;
+  }
+  return support.format;
+}
+
 Outcome<std::unique_ptr<Exchange>> read_chat(const Context& context, Json body, std::string id) {
   RequestFields fields;
   if (Refusal refusal = read_request_fields(context, body, kChat, fields)) return std::move(*refusal);
@@ -69,11 +96,18 @@ Outcome<std::unique_ptr<Exchange>> read_chat(const Context& context, Json body, 
   Outcome<RenderedChat> rendered = render_chat(context, body);
   if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
   RenderedChat& chat = std::get<0>(rendered);
+  if (Refusal refusal = check_choice(context, chat.tools)) return std::move(*refusal);
   SamplingParams params = fields.params;
+  AnswerFormat format = answer_format(context, chat, params);
+  format.hides_thinking = !flag(body, "include_reasoning", true);
+  if (params.structured_outputs && params.structured_outputs != fields.params.structured_outputs)
+    if (Refusal refusal = check_structured_outputs(context, *params.structured_outputs, "tools"))
+      return std::move(*refusal);
   if (Refusal refusal = fit_prompt(context, fields, context.default_max_tokens, "messages", chat.ids, params))
     return std::move(*refusal);
   auto exchange = std::make_unique<Exchange::Impl>(context, kChat, std::move(id), std::move(fields));
   exchange->has_logprobs = params.logprobs.has_value();
+  exchange->format = std::move(format);
   exchange->add_prompt(std::move(chat.ids), exchange->fields.echo ? std::move(chat.last_message) : "",
                        std::move(params));
   return std::make_unique<Exchange>(std::move(exchange));
@@ -89,19 +123,25 @@ Outcome<RenderedChat> render_chat(const Context& context, Json& body) {
     return unsupported(
         "add_special_tokens",
         "add_special_tokens: a chat has the special tokens that its template writes; leave it out");
-  if (Refusal refusal = read_messages(*messages)) return std::move(*refusal);
-  Outcome<Json> variables = template_variables(context, body);
-  if (auto* error = std::get_if<ApiError>(&variables)) return std::move(*error);
+  Outcome<Json> read_variables = template_variables(context, body);
+  if (auto* error = std::get_if<ApiError>(&read_variables)) return std::move(*error);
+  Json& variables = std::get<0>(read_variables);
   RenderedChat rendered;
+  if (Refusal refusal = read_tool_fields(body, rendered.tools)) return std::move(*refusal);
+  if (Refusal refusal = read_messages(*messages)) return std::move(*refusal);
   const Json& last = messages->back();
   if (last["role"] == "assistant") rendered.last_message = last["content"].get<std::string>();
+  rendered.tool_format = show_tools(context, body, rendered.tools, *messages, variables);
   Request request;
   request.messages_json = messages->dump();
   *messages = nullptr;
-  request.template_variables_json = std::get<0>(variables).dump();
+  request.template_variables_json = variables.dump();
   request.prompt_template = text(body, "prompt_template");
   try {
-    rendered.ids = context.render(request).second;
+    std::string prompt;
+    std::tie(prompt, rendered.ids) = context.render(request);
+    const bool goes_on = flag(body, "continue_final_message", false) && !rendered.last_message.empty();
+    rendered.thinking = thinking_of(context, goes_on ? rendered.last_message : prompt, goes_on);
   } catch (const Failure& failure) {
     return refused(make_error(Code::kInvalidArgument, "{}", failure.what()), "messages");
   }

@@ -32,7 +32,8 @@ class ClientShapes : public CodecTest {
 TEST_F(ClientShapes, EveryRecordedBodyIsTaken) {
   for (const char* name : {"openai_chat", "openai_stream", "openai_completion", "openai_tools",
                            "langchain_chat", "langchain_stream", "langchain_tools", "langchain_completion",
-                           "open_webui_title", "librechat", "curl", "vllm_extras", "chat_extras", "strict"}) {
+                           "open_webui_title", "librechat", "curl", "vllm_extras", "chat_extras", "strict",
+                           "openai_tool_choice", "langchain_bind_tools", "thinking_extras"}) {
     const auto exchange = read(name);
     ASSERT_NE(exchange, nullptr);
     EXPECT_THAT(exchange->ignored_fields(), IsEmpty()) << name;

@@ -17,6 +17,14 @@ Context make_context(const Engine& engine) {
     return engine.decode(ids, skip_special);
   };
   context.render = [&engine](const Request& chat) { return engine.render(chat); };
+  const auto is_token = [&engine](const char* text) {
+    try {
+      return engine.encode(text, true, false).size() == 1;
+    } catch (const Failure&) {  // a model without a tokenizer
+      return false;
+    }
+  };
+  context.knows_thinking = is_token("<think>") && is_token("</think>");
   context.prepare_grammar = [&engine](const StructuredOutputs& asked) { engine.prepare(asked); };
   context.token_bytes = [&engine](int32_t id) { return engine.token_bytes(id); };
   return context;

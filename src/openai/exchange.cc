@@ -1,4 +1,5 @@
 // The events of an exchange: from pieces of answers to bytes, or to what a whole answer will be made of.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -26,6 +27,15 @@ std::string stop_reason_json(const Event& event, const SamplingParams& params) {
   std::string json;
   append_json_string(json, event.stop_reason);
   return json;
+}
+
+// A token that ends the answers of this format, and that the request did not ask for.
+bool is_own_stop(const Event& event, const Exchange::Impl& impl) {
+  const auto& asked = impl.fields.params.stop_token_ids;
+  return impl.format.end_token >= 0 && !event.token_ids.empty() &&
+         event.token_ids.back() == impl.format.end_token &&
+         event.stop_reason == std::to_string(impl.format.end_token) &&
+         std::find(asked.begin(), asked.end(), impl.format.end_token) == asked.end();
 }
 
 }  // namespace
@@ -70,6 +80,17 @@ std::optional<ApiError> Exchange::Impl::failure_of(const Event& event) const {
   return http_error(500, event.error.empty() ? "the engine could not answer" : event.error, "internal_error");
 }
 
+void Exchange::Impl::add_text(Answer& answer, const Event& event) const {
+  if (!format.has_parts()) {
+    answer.text += event.text;
+    return;
+  }
+  if (!answer.parser) answer.parser.emplace(format);
+  answer.parser->push(event.text, event.token_ids, event.finished, answer.parts);
+  answer.text += answer.parts.content;
+  answer.parts.content.clear();
+}
+
 void Exchange::Impl::follow(size_t request, const Event& event) {
   AskedPrompt& prompt = prompts[request];
   Answer& answer = answers[request * answers_each() + static_cast<size_t>(event.index)];
@@ -84,7 +105,7 @@ void Exchange::Impl::follow(size_t request, const Event& event) {
     }
   }
   if (!prompt_only) {
-    answer.text += event.text;
+    add_text(answer, event);
     answer.tokens += static_cast<int32_t>(event.token_ids.size());
     if (fields.return_token_ids)
       answer.ids.insert(answer.ids.end(), event.token_ids.begin(), event.token_ids.end());
@@ -93,8 +114,10 @@ void Exchange::Impl::follow(size_t request, const Event& event) {
       answer.logprobs.add(names, event.logprobs, fields.params.skip_special_tokens);
   }
   if (!event.finished) return;
-  answer.finish_reason = prompt_only ? "length" : event.finish_reason;
-  answer.stop_reason = prompt_only ? "null" : stop_reason_json(event, fields.params);
+  const bool has_calls = event.finish_reason == "stop" && answer.num_calls() > 0;
+  answer.finish_reason = prompt_only ? "length" : has_calls ? "tool_calls" : event.finish_reason;
+  answer.stop_reason =
+      prompt_only || is_own_stop(event, *this) ? "null" : stop_reason_json(event, fields.params);
   if (!prompt_only) answer.tokens = event.usage.completion_tokens;
   if (event.index == 0 || !prompt.cached_tokens) prompt.cached_tokens = event.usage.cached_tokens;
 }
@@ -140,11 +163,14 @@ void Exchange::on_event(size_t request_index, const Event& event, std::string& o
   impl.follow(request_index, event);
   if (!impl.fields.stream) return;
   Answer& answer = impl.answers[choice];
-  const bool says_something = !answer.text.empty() || event.finished || !answer.ids.empty() ||
+  const bool says_something = !answer.text.empty() || !answer.parts.reasoning.empty() ||
+                              !answer.parts.calls.empty() || event.finished || !answer.ids.empty() ||
                               (impl.has_logprobs && has_logprobs_of(event));
   if (!says_something) return;
   impl.append_chunk(choice, out);
   answer.text.clear();
+  answer.calls_before = answer.num_calls();
+  answer.parts = {};
   answer.ids.clear();
   answer.chat_logprobs.clear();
   answer.logprobs.clear();

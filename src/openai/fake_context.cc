@@ -21,15 +21,15 @@ constexpr const char* kTemplate =
     "{% if forbidden %}{{ raise_exception('that is forbidden') }}{% endif %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-constexpr std::pair<std::string_view, int32_t> kSpecial[] = {{"<|im_start|>", kFakeStart},
-                                                             {"<|im_end|>", kFakeEnd}};
+// Control tokens and their ids.
+using Special = std::vector<std::pair<std::string, int32_t>>;
 
-std::vector<int32_t> encode(std::string_view text, bool parse_special) {
+std::vector<int32_t> encode(const Special& tokens, std::string_view text, bool parse_special) {
   std::vector<int32_t> ids;
   while (!text.empty()) {
     size_t length = 1;
     int32_t id = static_cast<unsigned char>(text.front());
-    for (const auto& [spelling, special] : kSpecial) {
+    for (const auto& [spelling, special] : tokens) {
       if (!parse_special || !text.starts_with(spelling)) continue;
       length = spelling.size();
       id = special;
@@ -40,17 +40,17 @@ std::vector<int32_t> encode(std::string_view text, bool parse_special) {
   return ids;
 }
 
-std::string token_bytes(int32_t id) {
+std::string token_bytes(const Special& tokens, int32_t id) {
   if (id >= 0 && id < 256) return std::string(1, static_cast<char>(id));
-  for (const auto& [spelling, special] : kSpecial)
-    if (special == id) return std::string(spelling);
+  for (const auto& [spelling, special] : tokens)
+    if (special == id) return spelling;
   return "";
 }
 
-std::string decode(const std::vector<int32_t>& ids, bool skip_special) {
+std::string decode(const Special& tokens, const std::vector<int32_t>& ids, bool skip_special) {
   std::string bytes, text;
   for (const int32_t id : ids)
-    if (id < 256 || !skip_special) bytes += token_bytes(id);
+    if (id < 256 || !skip_special) bytes += token_bytes(tokens, id);
   append_repaired_utf8(text, bytes);
   return text;
 }
@@ -61,32 +61,39 @@ T value_or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-std::pair<std::string, std::vector<int32_t>> render(const ChatTemplate& chat, const Request& request) {
+std::pair<std::string, std::vector<int32_t>> render(const Special& tokens, const ChatTemplate& chat,
+                                                    const Request& request) {
   auto variables = value_or_throw(parse_json<TemplateVariables>(request.template_variables_json));
   variables["messages"] = value_or_throw(parse_json<TemplateVariables>(request.messages_json));
   const PromptTemplates templates;
   const PromptTemplate* prompt = value_or_throw(templates.find(request.prompt_template));
   MarkedText text = value_or_throw(render_prompt(*prompt, chat, variables));
-  auto ids = encode(text.text, true);
+  auto ids = encode(tokens, text.text, true);
   return {std::move(text.text), std::move(ids)};
 }
 
 }  // namespace
 
-Context fake_context() {
+Context fake_context(const char* chat_template, const std::vector<std::string>& more_special) {
+  Special tokens = {{"<|im_start|>", kFakeStart}, {"<|im_end|>", kFakeEnd}};
+  for (const std::string& spelling : more_special)
+    tokens.emplace_back(spelling, 256 + static_cast<int32_t>(tokens.size()));
   Context context;
   context.served_names = {"tiny", "other"};
   context.created = 1700000000;
   context.max_model_len = 512;
-  context.vocab_size = kFakeVocab;
-  context.encode = [](const std::string& text, bool parse_special, bool) {
-    return encode(text, parse_special);
+  context.vocab_size = 256 + static_cast<int32_t>(tokens.size());
+  context.encode = [tokens](const std::string& text, bool parse_special, bool) {
+    return encode(tokens, text, parse_special);
   };
-  context.decode = decode;
-  context.token_bytes = token_bytes;
+  context.decode = [tokens](const std::vector<int32_t>& ids, bool skip_special) {
+    return decode(tokens, ids, skip_special);
+  };
+  context.token_bytes = [tokens](int32_t id) { return token_bytes(tokens, id); };
   // Shared by the copies of the function.
-  auto chat = std::make_shared<const ChatTemplate>(*ChatTemplate::parse(kTemplate));
-  context.render = [chat](const Request& request) { return render(*chat, request); };
+  auto chat = std::make_shared<const ChatTemplate>(
+      *ChatTemplate::parse(chat_template == nullptr ? kTemplate : chat_template));
+  context.render = [tokens, chat](const Request& request) { return render(tokens, *chat, request); };
   return context;
 }
 

@@ -11,7 +11,8 @@ constexpr int32_t kFakeVocab = 258;
 constexpr int32_t kFakeStart = 256;
 constexpr int32_t kFakeEnd = 257;
 
-// Serves "tiny" and "other"; 512 tokens of context.
-Context fake_context();
+// Serves "tiny" and "other"; 512 tokens of context. chat_template: instead of the usual one, which writes
+// tools, thinking and what else the tests ask for. more_special: control tokens from 258 on.
+Context fake_context(const char* chat_template = nullptr, const std::vector<std::string>& more_special = {});
 
 }  // namespace whippet::openai

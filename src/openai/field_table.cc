@@ -45,6 +45,8 @@ constexpr Field kFields[] = {
     {"top_logprobs", kChat, Kind::kAny},
     {"tools", kChat | kTokenize, Kind::kList},
     {"tool_choice", kChat, Kind::kAny},
+    {"parallel_tool_calls", kChat, Kind::kSwitch},
+    {"include_reasoning", kChat, Kind::kSwitch},
     {"response_format", kChat | kCompletion, Kind::kObject},
     {"structured_outputs", kBoth, Kind::kObject},
     {"guided_json", kBoth, Kind::kAny},
@@ -95,7 +97,6 @@ constexpr Field kFields[] = {
     {"prompt_cache_key", kBoth, Kind::kText},
     {"prompt_cache_retention", kBoth, Kind::kText},
     {"safety_identifier", kBoth, Kind::kText},
-    {"parallel_tool_calls", kChat, Kind::kSwitch},
     {"prediction", kChat, Kind::kObject},
     {"spaces_between_special_tokens", kBoth, Kind::kSwitch},
     // Refused.

@@ -79,6 +79,8 @@ Refusal read_tool_calls(Json& message, const std::string& where) {
     const Json* name = field(*function, "name");
     if (name == nullptr || !name->is_string())
       return missing(here + ".function.name", fmt::format("{}: the function's \"name\" is missing", here));
+    if (name->get_ref<const std::string&>().empty())
+      return wrong_value(here + ".function.name", fmt::format("{}: the function's \"name\" is empty", here));
     const auto arguments = function->find("arguments");
     if (arguments == function->end() || !arguments->is_string()) continue;
     // What a small model wrote need not be JSON; then it stays the text that it is.
@@ -86,6 +88,21 @@ Refusal read_tool_calls(Json& message, const std::string& where) {
     Outcome<Json> object = read_body(written.empty() ? "{}" : written);
     if (object.index() == 0) *arguments = std::get<0>(std::move(object));
   }
+  return std::nullopt;
+}
+
+// vLLM says "reasoning", others "reasoning_content", which is what templates read; most read neither.
+Refusal read_reasoning(Json& message, const std::string& where) {
+  const Json* reasoning = nullptr;
+  for (const char* name : {"reasoning", "reasoning_content"}) {
+    const Json* found = field(message, name);
+    if (found != nullptr && !found->is_string()) return wrong_type(where + "." + name, "a text", *found);
+    if (found != nullptr) reasoning = found;
+  }
+  Json text = reasoning != nullptr ? *reasoning : Json();
+  message.erase("reasoning");
+  message.erase("reasoning_content");
+  if (!text.is_null()) message["reasoning_content"] = std::move(text);
   return std::nullopt;
 }
 
@@ -105,6 +122,10 @@ Refusal read_message(Json& message, const std::string& where) {
   if (field(message, "audio") != nullptr)
     return unsupported(where + ".audio", fmt::format("{}: audio: {}", where, kPartKinds));
   if (Refusal refusal = read_content(message, where, name)) return refusal;
+  if (name == "assistant")
+    if (Refusal refusal = read_reasoning(message, where)) return refusal;
+  if (const Json* id = field(message, "tool_call_id"); id != nullptr && !id->is_string())
+    return wrong_type(where + ".tool_call_id", "a text", *id);
   return read_tool_calls(message, where);
 }
 
@@ -115,37 +136,6 @@ Refusal read_messages(Json& messages) {
   for (size_t i = 0; i < messages.size(); ++i)
     if (Refusal refusal = read_message(messages[i], fmt::format("messages[{}]", i))) return refusal;
   return std::nullopt;
-}
-
-Refusal check_tools(const Json& tools) {
-  for (size_t i = 0; i < tools.size(); ++i) {
-    const std::string where = fmt::format("tools[{}]", i);
-    if (!tools[i].is_object()) return wrong_type(where, "an object", tools[i]);
-    const Json* type = field(tools[i], "type");
-    if (type == nullptr) return missing(where + ".type", fmt::format("{}: \"type\" is missing", where));
-    if (*type != "function")
-      return unsupported(where + ".type",
-                         fmt::format("{}: type is {}, but only \"function\" is there: this server "
-                                     "runs no tools of its own",
-                                     where, shown(*type)));
-    const Json* function = field(tools[i], "function");
-    const Json* name = function != nullptr && function->is_object() ? field(*function, "name") : nullptr;
-    if (name == nullptr || !name->is_string())
-      return missing(where + ".function.name", fmt::format("{}: the function's \"name\" is missing", where));
-  }
-  return std::nullopt;
-}
-
-Refusal check_tool_choice(const Json& choice) {
-  if (choice == "none" || choice == "auto") return std::nullopt;
-  if (!choice.is_string() && !choice.is_object())
-    return wrong_type("tool_choice", "\"none\", \"auto\", \"required\" or an object", choice);
-  if (choice.is_string() && choice != "required")
-    return wrong_value("tool_choice",
-                       fmt::format("tool_choice is {}, but must be \"none\" or \"auto\"", shown(choice)));
-  return unsupported(
-      "tool_choice",
-      "tool_choice: a call cannot be forced without constrained answers: use \"auto\" or \"none\"");
 }
 
 }  // namespace whippet::openai

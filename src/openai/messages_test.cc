@@ -119,26 +119,25 @@ TEST_F(Messages, ToolsReachTheTemplateInTheOrderOfTheirKeys) {
           R"({"type": "function", "function": {"name": "f", "description": "d", "parameters": {"z": 1, "a": 2}}})"));
 }
 
-TEST_F(Messages, AToolsMeaningIsHonouredOrRefused) {
-  const json user = {{{"role", "user"}, {"content", "a"}}};
-  const json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
-  EXPECT_THAT(rendered(user, {{"tools", tools}, {"tool_choice", "auto"}}), StartsWith("tools\n"));
-  EXPECT_EQ(rendered(user, {{"tools", tools}, {"tool_choice", "none"}}), "user\na|assistant\n");
-  EXPECT_EQ(rendered(user, {{"tools", json::array()}}), "user\na|assistant\n");
-  EXPECT_EQ(rendered(user, {{"tool_choice", "none"}}), "user\na|assistant\n");
-  EXPECT_THAT(rendered(user, {{"tools", tools}, {"tool_choice", "required"}}),
-              StartsWith("400 tool_choice unsupported"));
-  EXPECT_THAT(rendered(user, {{"tools", tools}, {"tool_choice", {{"type", "function"}}}}),
-              StartsWith("400 tool_choice unsupported"));
-  EXPECT_THAT(rendered(user, {{"tool_choice", "sometimes"}}), StartsWith("400 tool_choice invalid_value"));
-  EXPECT_THAT(rendered(user, {{"tool_choice", 5}}), StartsWith("400 tool_choice invalid_type"));
-  EXPECT_THAT(rendered(user, {{"tools", {{{"type", "web_search"}}}}}),
-              StartsWith("400 tools[0].type unsupported"));
-  EXPECT_THAT(rendered(user, {{"tools", {{{"type", "function"}}}}}),
-              StartsWith("400 tools[0].function.name missing"));
-  EXPECT_THAT(rendered(user, {{"tools", {{{"function", {{"name", "f"}}}}}}}),
-              StartsWith("400 tools[0].type missing"));
-  EXPECT_THAT(rendered(user, {{"tools", {5}}}), StartsWith("400 tools[0] invalid_type"));
+TEST_F(Messages, ReasoningIsForTemplatesThatReadIt) {
+  const auto turn = [&](const json& more) {
+    json message = {{"role", "assistant"}, {"content", "b"}};
+    message.update(more);
+    return rendered({{{"role", "user"}, {"content", "a"}}, message});
+  };
+  EXPECT_EQ(turn({{"reasoning", "deep"}}), "user\na|assistant\nb|assistant\n") << "this template does not";
+  context_ = fake_context("{% for m in messages %}{{ m.reasoning_content }}{{ m.content }}|{% endfor %}");
+  EXPECT_EQ(turn({{"reasoning", "deep"}}), "a|deepb|");
+  EXPECT_EQ(turn({{"reasoning_content", "deep"}}), "a|deepb|");
+  EXPECT_EQ(turn({{"reasoning", nullptr}, {"reasoning_content", "deep"}}), "a|deepb|");
+  EXPECT_THAT(turn({{"reasoning", 5}}), StartsWith("400 messages[1].reasoning invalid_type"));
+  EXPECT_THAT(turn({{"reasoning_content", {"a"}}}),
+              StartsWith("400 messages[1].reasoning_content invalid_type"));
+}
+
+TEST_F(Messages, TheIdOfACallIsAText) {
+  EXPECT_THAT(rendered({{{"role", "tool"}, {"content", "a"}, {"tool_call_id", 5}}}),
+              StartsWith("400 messages[0].tool_call_id invalid_type"));
 }
 
 }  // namespace
