@@ -94,6 +94,25 @@ void load_chunk(const AttentionTile& tile, int32_t chunk, int32_t low, int32_t h
   }
 }
 
+// Asks for keys and values of positions [low, high), which are needed soon: blocks lie anywhere in memory, so
+// that the machine does not guess them.
+template <class From>
+void prefetch_chunk(const AttentionTile& tile, int32_t low, int32_t high) {
+  constexpr int64_t kLine = 64 / sizeof(typename From::Element);
+  const auto* k = static_cast<const typename From::Element*>(tile.k);
+  const auto* v = static_cast<const typename From::Element*>(tile.v);
+  for (int32_t t = low; t < high;) {
+    const int32_t slot = t % tile.block_size, count = smaller(high - t, tile.block_size - slot);
+    const int64_t begin = tile.block_table[t / tile.block_size] * tile.block_stride +
+                          static_cast<int64_t>(slot) * tile.head_dim;
+    for (int64_t i = 0; i < static_cast<int64_t>(count) * tile.head_dim; i += kLine) {
+      __builtin_prefetch(k + begin + i);
+      __builtin_prefetch(v + begin + i);
+    }
+    t += count;
+  }
+}
+
 // Scores of kQueries queries against kGroups * 16 keys.
 template <int kQueries, int kGroups>
 WH_SIMD void score_block(const float* q, const float* keys, int32_t dim, float* scores) {
@@ -242,6 +261,8 @@ void attention(const AttentionTile& tile, int32_t begin, int32_t end, float* sta
     const int32_t high = smaller(smaller(chunk + kChunk, end), tile_last + 1);
     if (low >= high) continue;
     load_chunk<From>(tile, chunk, low, high, scratch);
+    if (queries <= kTileQueries / 2)
+      prefetch_chunk<From>(tile, high, smaller(smaller(high + kChunk, end), tile_last + 1));
     const int32_t group_begin = (low - chunk) / 16, group_end = (high - chunk + 15) / 16;
     score_chunk(queries, dim, group_begin, group_end, scratch);
     for (int32_t i = 0; i < queries; ++i)

@@ -179,7 +179,7 @@ void CpuBackend::product_of_codes(ConstMat x, const LinearWeight& w, Mat out) {
   whole.group_columns = shape.group_columns;
   whole.y_stride = out.stride;
   const auto kernel = kernels_.dots.linear_coded[w.kind == LinearKind::kInt8 ? 0 : 1];
-  for_pieces(w, x.rows, kernels_.dots.panels,
+  for_pieces(w, x.rows, x.rows <= kernels_.dots.few_rows ? kernels_.dots.few_panels : kernels_.dots.panels,
              [&](int32_t panel_begin, int32_t panel_end, int32_t first, int32_t end) {
                CodedTask task = whole;
                task.panel_begin = panel_begin;

@@ -14,6 +14,8 @@ const Kernels kKernels = {
     .few_rows = kFewRows,
     .dots = {.linear_coded = {linear_coded_int8, linear_coded_int4},
              .panels = kDotPanels,
+             .few_rows = kDotRows > 1 ? kDotRows - 1 : 1,
+             .few_panels = dot_panels(1),
              .round_inputs = round_inputs,
              .burst = dot_burst},
     .linear_pairs = nullptr,

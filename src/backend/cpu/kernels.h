@@ -47,6 +47,7 @@ struct DotKernels {
   // int8, int4: any number of rows, any run of panels; blocks of `panels` fill its tiles.
   void (*linear_coded[2])(const CodedTask& task);
   int32_t panels;
+  int32_t few_rows, few_panels;  // and where there are no more rows, blocks of few_panels
   // One row for linear_coded: q [groups * group_columns] and its groups.
   void (*round_inputs)(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups);
   double (*burst)(int64_t rounds, float* sink);  // what a core can do at most, as fma_burst
