@@ -23,6 +23,7 @@ constexpr const char* kHelp =
 Answers come as they are made. Ctrl-C stops an answer, Ctrl-D or /bye leaves, /help lists the other commands.
 The prompt shows how many tokens of the context the chat takes; when it is full you are asked before the
 oldest turns go. A line that ends in \ goes on, and """ opens and closes a message of several lines.
+What a model thinks before it answers is folded to a line, /think shows it.
 Standard input that is no terminal is read one message a line. Sampling is the checkpoint's own default, else
 temperature 0.2 and top_p 0.9.
 

@@ -1,5 +1,7 @@
 #include "cli/chat_loop.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +16,7 @@ constexpr const char* kHelp = R"(  /help            this list
   /system TEXT     set the system message and start anew; alone: show it
   /reset           start anew
   /save FILE       write the chat as JSON
+  /think           show or fold what the model thinks before it answers
   /stats           show or hide counts and times after each answer
   /bye, Ctrl-D     leave
   Ctrl-C           stop the answer
@@ -24,6 +27,12 @@ constexpr const char* kHelp = R"(  /help            this list
 template <class... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
+}
+
+bool speaks_to_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+std::string dimmed(const std::string& text) {
+  return speaks_to_terminal() ? "\x1b[2m" + text + "\x1b[0m" : text;
 }
 
 std::string trim(const std::string& text) {
@@ -52,11 +61,19 @@ std::string ChatLoop::prompt() const { return fmt::format("{}/{} > ", used_, ses
 Status ChatLoop::answer(const std::string& message) {
   std::string last;
   const auto print = [&](const std::string& text) {
+    end_thought();
     last = text;
     return write_output(text);
   };
+  const auto think = [&](const std::string& text) { return show_thought(text); };
   interrupts_.take();
-  WH_ASSIGN(const ChatAnswer answer, session_.ask(message, print, [this] { return interrupts_.take(); }));
+  thinking_.clear();
+  thinks_since_.reset();
+  const Result<ChatAnswer> asked =
+      session_.ask(message, {.on_text = print, .on_thinking = think}, [this] { return interrupts_.take(); });
+  end_thought();
+  if (!asked.ok()) return asked.error();
+  const ChatAnswer& answer = *asked;
   if (!last.ends_with('\n')) WH_TRY(write_output("\n"));
   used_ = answer.usage.prompt_tokens + answer.usage.completion_tokens;
   if (answer.finish_reason == "abort") say("[stopped]\n");
@@ -65,6 +82,36 @@ Status ChatLoop::answer(const std::string& message) {
                                              : "[the answer reached --max-tokens]\n");
   if (stats_) say("{}", stats_line(answer));
   return {};
+}
+
+// To people alone: folded, a line says that something goes on.
+Status ChatLoop::show_thought(const std::string& text) {
+  const bool begins = !thinks_since_;
+  if (begins) thinks_since_ = std::chrono::steady_clock::now();
+  thinking_ += text;
+  if (shows_thinking_) {
+    say("{}", dimmed(text));
+  } else if (begins && speaks_to_terminal()) {
+    say("{}", dimmed("[thinking...]"));
+  }
+  return {};
+}
+
+void ChatLoop::end_thought() {
+  if (!thinks_since_) return;
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - *thinks_since_;
+  thinks_since_.reset();
+  if (shows_thinking_) {
+    say("\n\n");
+  } else if (speaks_to_terminal()) {
+    say("\r\x1b[K{}\n", dimmed(fmt::format("[thought for {:.1f} s; /think shows it]", time.count())));
+  }
+}
+
+void ChatLoop::switch_thinking() {
+  shows_thinking_ = !shows_thinking_;
+  say("What the model thinks is {}.\n", shows_thinking_ ? "shown" : "folded");
+  if (shows_thinking_ && !thinking_.empty()) say("{}\n", dimmed(thinking_));
 }
 
 Status ChatLoop::once(const std::string& message) {
@@ -140,6 +187,8 @@ Result<ChatLoop::Next> ChatLoop::obey(const std::string& line) {
     set_system(rest);
   } else if (command == "/save") {
     save(rest);
+  } else if (command == "/think") {
+    switch_thinking();
   } else if (command == "/stats") {
     stats_ = !stats_;
     say("Counts and times are {}.\n", stats_ ? "shown" : "hidden");

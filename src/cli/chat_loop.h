@@ -1,7 +1,9 @@
 // The terminal chat around a ChatSession: prompt, slash commands, streaming, Ctrl-C, a full context.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -29,6 +31,9 @@ class ChatLoop {
   // Whether the message can go now: asks before the oldest turns are dropped.
   Result<bool> make_room(const std::string& message);
   Status answer(const std::string& message);
+  Status show_thought(const std::string& text);
+  void end_thought();
+  void switch_thinking();
   void set_system(const std::string& text);
   std::string prompt() const;
 
@@ -37,6 +42,10 @@ class ChatLoop {
   Interrupts& interrupts_;
   bool stats_;
   int32_t used_ = 0;  // tokens of the context, as of the last answer
+  bool shows_thinking_ = false;
+  // Of the last answer: its thinking, and since when it goes on.
+  std::string thinking_;
+  std::optional<std::chrono::steady_clock::time_point> thinks_since_;
 };
 
 }  // namespace whippet

@@ -66,23 +66,46 @@ void ChatSession::drop_oldest(size_t turns) {
   turns_.erase(turns_.begin(), turns_.begin() + static_cast<std::ptrdiff_t>(2 * turns));
 }
 
-Result<ChatAnswer> ChatSession::ask(const std::string& message,
-                                    const std::function<Status(const std::string&)>& on_text,
+// Whether the answer may think; what marks the thinking is then in its text, and a grammar waits for its end.
+Result<openai::Thinking> ChatSession::thinking_of(Request& asked) const {
+  return with_failures([&]() -> Result<openai::Thinking> {
+    std::vector<int32_t>& kept = asked.params.kept_special_token_ids;
+    for (const std::string_view mark : {openai::kThinkOpen, openai::kThinkClose}) {
+      const std::vector<int32_t> ids = engine_.encode(std::string(mark));
+      if (ids.size() != 1) return openai::Thinking::kNever;
+      kept.push_back(ids.front());
+    }
+    const openai::Thinking thinking = openai::thinking_after(engine_.render(asked).first);
+    if (asked.params.structured_outputs && thinking != openai::Thinking::kNever)
+      asked.params.structured_outputs->after = openai::kThinkClose;
+    return thinking;
+  });
+}
+
+Result<ChatAnswer> ChatSession::ask(const std::string& message, const Sinks& sinks,
                                     const std::function<bool()>& stop) {
   Mailbox<Event> events;
+  Request asked = request(message, 0);
+  WH_ASSIGN(const openai::Thinking thinking, thinking_of(asked));
   const auto submitted = with_failures([&]() -> Result<uint64_t> {
-    return engine_.submit(request(message, 0), [&](const Event& event) { events.push(event); });
+    return engine_.submit(std::move(asked), [&](const Event& event) { events.push(event); });
   });
   if (!submitted.ok()) return submitted.error();
   ChatAnswer answer;
+  openai::ReasoningParser parser(thinking);
   Status status;
   bool cancelled = false;
   std::vector<Event> batch;
   for (bool done = false; !done;) {
     events.take(batch, std::chrono::steady_clock::now() + kLookForStop);
     for (const Event& event : batch) {
-      answer.text += event.text;
-      if (status.ok() && !cancelled && !event.text.empty()) status = on_text(event.text);
+      std::string thought, text;
+      parser.push(event.text, thought, text);
+      if (event.last) parser.finish(thought, text);
+      answer.thinking += thought;
+      answer.text += text;
+      if (status.ok() && !cancelled && !thought.empty()) status = sinks.on_thinking(thought);
+      if (status.ok() && !cancelled && !text.empty()) status = sinks.on_text(text);
       if (!event.error.empty()) status = make_error(Code::kUnavailable, "{}", event.error);
       if (!event.last) continue;
       done = true;

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "openai/reasoning_parser.h"
 #include "whippet/whippet.h"
 
 namespace whippet {
 
 struct ChatAnswer {
   std::string text;
+  std::string thinking;  // before the text; not kept with the conversation
   std::string finish_reason;
   Usage usage;
   Timing timing;
@@ -23,11 +25,14 @@ class ChatSession {
   // template_variables: a JSON object, or empty. The engine must outlive the session.
   ChatSession(Engine& engine, SamplingParams params, std::string system, std::string template_variables);
 
-  // Sends a message and waits for the answer, whose pieces go to on_text as they come. Where stop() says true
-  // (asked a few dozen times a second) the answer ends early. Both turns are kept, an answer that was stopped
-  // with what it has; after an error nothing is.
-  Result<ChatAnswer> ask(const std::string& message, const std::function<Status(const std::string&)>& on_text,
-                         const std::function<bool()>& stop);
+  // What comes of an answer, piece by piece; an error ends it.
+  struct Sinks {
+    std::function<Status(const std::string&)> on_text, on_thinking;
+  };
+  // Sends a message and waits for the answer, whose pieces go to the sinks as they come. Where stop() says
+  // true (asked a few dozen times a second) the answer ends early. Both turns are kept, an answer that was
+  // stopped with what it has; after an error nothing is.
+  Result<ChatAnswer> ask(const std::string& message, const Sinks& sinks, const std::function<bool()>& stop);
 
   void reset() { turns_.clear(); }
   void set_system(std::string system) { system_ = std::move(system); }
@@ -49,6 +54,7 @@ class ChatSession {
  private:
   std::vector<Message> messages(const std::string& next, size_t without_oldest) const;
   Request request(const std::string& next, size_t without_oldest) const;
+  Result<openai::Thinking> thinking_of(Request& asked) const;
 
   Engine& engine_;
   SamplingParams params_;

@@ -53,11 +53,12 @@ TEST_F(Chat, PipedInputIsOneMessageALineAndKeepsTheConversation) {
 
 TEST_F(Chat, CommandsAreExplainedAndUnknownOnesNamed) {
   const CommandResult result =
-      run({}, "/help\n/nonsense\n/reset\n/stats\n/system\n/save\n/save /nowhere/at/all\n");
+      run({}, "/help\n/nonsense\n/think\n/reset\n/stats\n/system\n/save\n/save /nowhere/at/all\n");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr("/save FILE"));
   EXPECT_THAT(result.err, HasSubstr("/nonsense is no command"));
+  EXPECT_THAT(result.err, HasSubstr("What the model thinks is shown."));
   EXPECT_THAT(result.err, HasSubstr("/nowhere/at/all cannot be written"));
 }
 

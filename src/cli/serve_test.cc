@@ -141,6 +141,8 @@ TEST_F(Serve, WhatIsWrongIsSaidBeforeAModelIsLoaded) {
   EXPECT_THAT(run({"--port", "70000"}).err, HasSubstr("--port: 70000 is outside"));
   EXPECT_THAT(run({"--shutdown-timeout", "-1"}).err, HasSubstr("--shutdown-timeout"));
   EXPECT_THAT(run({"--chat-template-kwargs", "[1]"}).err, HasSubstr("a JSON object is needed"));
+  EXPECT_THAT(run({"--tool-call-parser", "hermse"}).err, HasSubstr("did you mean 'hermes'"));
+  EXPECT_THAT(run({"--reasoning-parser", "x"}).err, HasSubstr("qwen3, deepseek_r1, auto, none"));
   EXPECT_THAT(run({"--allowed-origins", "[1]"}).err, HasSubstr("an array of strings"));
   EXPECT_THAT(run({"--api-key-file", "/nowhere"}).err, HasSubstr("/nowhere"));
   EXPECT_THAT(run({"--ssl-certfile", "/nowhere"}).err, HasSubstr("--ssl-keyfile is missing"));

@@ -9,6 +9,8 @@
 
 #include "api/config_rules.h"
 #include "base/fields.h"
+#include "openai/tool_format.h"
+#include "text/utf8.h"
 
 namespace whippet {
 namespace {
@@ -141,6 +143,12 @@ Status read_keys(const std::string& path, Strings& keys) {
   return {};
 }
 
+Status check_choice(const char* flag, const std::string& value, const Strings& known) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) return {};
+  return make_error(Code::kInvalidArgument, "{}: there is no '{}' here, but {}{}", flag, value,
+                    fmt::join(known, ", "), did_you_mean(value, known));
+}
+
 }  // namespace
 
 ServerOptions::ServerOptions(CLI::App& app, const Context& context) : context_(&context) {
@@ -194,6 +202,11 @@ Result<ServerConfig> ServerOptions::read(const ConfigLayers::Others& file) const
   if (!config.chat_template_kwargs.empty() &&
       !nlohmann::json::parse(config.chat_template_kwargs, nullptr, false).is_object())
     return make_error(Code::kInvalidArgument, "--chat-template-kwargs: a JSON object is needed");
+  Strings parsers = openai::tool_format_names();
+  parsers.insert(parsers.end(), {"auto", "none"});
+  WH_TRY(check_choice("--tool-call-parser", config.tool_call_parser, parsers));
+  WH_TRY(
+      check_choice("--reasoning-parser", config.reasoning_parser, {"qwen3", "deepseek_r1", "auto", "none"}));
   return config;
 }
 

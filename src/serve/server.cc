@@ -159,6 +159,9 @@ Status Server::open(Engine& engine) {
   context.strict_fields = config.strict_fields;
   context.max_timeout_s = config.request_timeout_s;
   context.chat_template_kwargs_json = config.chat_template_kwargs;
+  context.auto_tool_choice = config.enable_auto_tool_choice;
+  context.tool_call_parser = config.tool_call_parser;
+  context.reasoning_parser = config.reasoning_parser;
   service->memory_json = info.value("memory", nlohmann::json::object()).dump();
   engine.set_after_events([this] {
     Shared& all = impl_->shared;

@@ -21,6 +21,9 @@ struct ServerConfig {
   std::vector<std::string> served_model_names;  // none: the model's own
   std::string chat_template_kwargs;             // a JSON object
   bool strict_fields = false;
+  bool enable_auto_tool_choice = true;
+  std::string tool_call_parser = "auto";  // openai::Context has these two
+  std::string reasoning_parser = "auto";
 
   uint64_t max_request_size = uint64_t{8} << 20;      // bytes of a body
   uint64_t max_stream_backlog = uint64_t{256} << 10;  // bytes that a slow reader may be behind
@@ -54,6 +57,12 @@ struct ServerConfig {
           "what clients call the model; may be given several times");
     visit("chat_template_kwargs", c.chat_template_kwargs, "variables for the chat template, a JSON object");
     visit("strict_fields", c.strict_fields, "refuse requests with fields that mean nothing here");
+    visit("enable_auto_tool_choice", c.enable_auto_tool_choice,
+          "take tools that the model may call or not, as it likes");
+    visit("tool_call_parser", c.tool_call_parser,
+          "how the model writes calls: auto | hermes | internlm | llama3_json | none; default: auto");
+    visit("reasoning_parser", c.reasoning_parser,
+          "how its thinking is found: auto | qwen3 | deepseek_r1 | none; default: auto");
     visit("max_request_size", c.max_request_size, "largest body, with a unit; default: 8MiB");
     visit("max_connections", c.max_connections, "most open connections; default: 4096");
     visit("max_queued_requests", c.max_queued_requests,
