@@ -32,32 +32,43 @@ Mat Decoder::forward(const BatchView& batch, const std::vector<KvCacheView>& cac
   WH_CHECK_LE(batch.num_tokens, limits_.max_tokens);
   WH_CHECK_LE(batch.num_logits, limits_.max_logits);
   WH_CHECK_EQ(caches.size(), weights_.layers.size());
-  const DType dtype = backend_.activation_type();
-  const Mat x = hidden_.mat(dtype, batch.num_tokens, spec_.hidden_size);
-  const Mat normed = normed_.mat(dtype, batch.num_tokens, spec_.hidden_size);
-  const Mat cos_sin = cos_sin_.mat(DType::kF32, batch.num_tokens, spec_.head_dim);
-
+  const Mat x = hidden(batch.num_tokens);
   backend_.embed(batch.token_ids, weights_.embedding, x);
-  backend_.rope_angles(batch, cos_sin);
-  for (int32_t i = 0; i < spec_.num_layers; ++i) {
-    const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
-    backend_.rms_norm(x, layer.attention_norm.as<float>(), spec_.hidden_size, spec_.rms_eps, normed);
-    const Mat attended = attention_block(batch, i, caches[static_cast<size_t>(i)], normed, cos_sin);
-    project(attended, layer.o, normed);
-    backend_.add(normed, x);
-    backend_.rms_norm(x, layer.mlp_norm.as<float>(), spec_.hidden_size, spec_.rms_eps, normed);
-    const Mat gated = mlp_block(layer, normed);
-    project(gated, layer.down, normed);
-    backend_.add(normed, x);
-  }
+  backend_.rope_angles(batch, cos_sin_.mat(DType::kF32, batch.num_tokens, spec_.head_dim));
+  for (int32_t i = 0; i < spec_.num_layers; ++i) layer(batch, i, caches[static_cast<size_t>(i)]);
 
   const Mat logits = this->logits(batch.num_logits);
   if (batch.num_logits == 0) return logits;
-  const Mat last = last_.mat(dtype, batch.num_logits, spec_.hidden_size);
+  const Mat last = last_.mat(backend_.activation_type(), batch.num_logits, spec_.hidden_size);
   backend_.gather_rows(x, batch.logit_rows, last);
   backend_.rms_norm(last, weights_.final_norm.as<float>(), spec_.hidden_size, spec_.rms_eps, last);
   backend_.linear(last, weights_.output(), logits);
   return logits;
+}
+
+void Decoder::layer(const BatchView& batch, int32_t index, const KvCacheView& cache) {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(index)];
+  const Mat x = hidden(batch.num_tokens);
+  const Mat normed = normed_.mat(backend_.activation_type(), batch.num_tokens, spec_.hidden_size);
+  const Mat cos_sin = cos_sin_.mat(DType::kF32, batch.num_tokens, spec_.head_dim);
+  backend_.rms_norm(x, weights.attention_norm.as<float>(), spec_.hidden_size, spec_.rms_eps, normed);
+  const Mat attended = attention_block(batch, index, cache, normed, cos_sin);
+  project(attended, weights.o, normed);
+  backend_.add(normed, x);
+  backend_.rms_norm(x, weights.mlp_norm.as<float>(), spec_.hidden_size, spec_.rms_eps, normed);
+  const Mat gated = mlp_block(weights, normed);
+  project(gated, weights.down, normed);
+  backend_.add(normed, x);
+}
+
+void Decoder::run_layer(const BatchView& batch, int32_t layer, const KvCacheView& cache) {
+  WH_CHECK_LE(batch.num_tokens, limits_.max_tokens);
+  backend_.rope_angles(batch, cos_sin_.mat(DType::kF32, batch.num_tokens, spec_.head_dim));
+  this->layer(batch, layer, cache);
+}
+
+Mat Decoder::hidden(int32_t rows) const {
+  return hidden_.mat(backend_.activation_type(), rows, spec_.hidden_size);
 }
 
 Mat Decoder::logits(int32_t count) const { return logits_.mat(DType::kF32, count, spec_.vocab_size); }
@@ -99,6 +110,7 @@ Mat Decoder::mlp_block(const LayerWeights& layer, ConstMat x) {
 }
 
 void Decoder::project(ConstMat x, const Projection& projection, Mat out) {
+  if (observer_) observer_(projection, x);
   int32_t column = 0;
   for (const LinearWeight& part : projection.parts) {
     backend_.linear(x, part, out.columns(column, part.out));

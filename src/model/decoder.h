@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -27,7 +29,16 @@ class Decoder {
   // Where forward puts them.
   Mat logits(int32_t count) const;
 
+  // For calibration: one layer alone, on the rows of hidden(), which become what the next layer reads. The
+  // batch needs no token ids.
+  void run_layer(const BatchView& batch, int32_t layer, const KvCacheView& cache);
+  Mat hidden(int32_t rows) const;
+  // Called with each projection and its input [num_tokens, in] before it is computed.
+  using Observer = std::function<void(const Projection& projection, ConstMat input)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
  private:
+  void layer(const BatchView& batch, int32_t index, const KvCacheView& cache);
   void project(ConstMat x, const Projection& projection, Mat out);
   Mat attention_block(const BatchView& batch, int32_t layer, const KvCacheView& cache, ConstMat x,
                       ConstMat cos_sin);
@@ -39,6 +50,7 @@ class Decoder {
   DecoderLimits limits_;
   Buffer hidden_, normed_, qkv_, attended_, gate_up_, gated_, cos_sin_, last_, logits_;
   Buffer kv_head_of_q_;  // [num_q_heads] int32
+  Observer observer_;
 };
 
 }  // namespace whippet

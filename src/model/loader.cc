@@ -28,28 +28,50 @@ std::optional<CodeGrid> grid_of(OnLoad on_load) {
   return std::nullopt;
 }
 
+// What each projection of a layer is made of.
+LayerSources sources_of(const Checkpoint& checkpoint, const Family& family, const ModelSpec& spec,
+                        int32_t layer) {
+  const TensorNames& names = names_of(checkpoint, family);
+  const std::string prefix = fmt::format(fmt::runtime(names.layer), layer);
+  const int32_t hidden = spec.hidden_size, mlp = spec.intermediate_size;
+  const auto source = [&](const char* name, int32_t out, int32_t in, bool bias) {
+    return LinearSource{.layer = prefix + name, .out = out, .in = in, .bias = bias};
+  };
+  LayerSources sources;
+  if (names.packed_qkv != nullptr) {
+    sources.qkv = {source(names.packed_qkv, spec.q_size() + 2 * spec.kv_size(), hidden, spec.qkv_bias)};
+    sources.qkv[0].rows = packed_qkv_rows(spec.num_q_heads, spec.num_kv_heads, spec.head_dim);
+  } else {
+    sources.qkv = {source(names.q, spec.q_size(), hidden, spec.qkv_bias),
+                   source(names.k, spec.kv_size(), hidden, spec.qkv_bias),
+                   source(names.v, spec.kv_size(), hidden, spec.qkv_bias)};
+    if (checkpoint.container == Checkpoint::Container::kGguf && family.gguf_permutes_qk) {
+      sources.qkv[0].rows = interleaved_rows(spec.num_q_heads, spec.head_dim);
+      sources.qkv[1].rows = interleaved_rows(spec.num_kv_heads, spec.head_dim);
+    }
+  }
+  sources.o = {source(names.o, hidden, spec.q_size(), spec.o_bias)};
+  sources.gate_up = {source(names.gate, mlp, hidden, spec.mlp_bias),
+                     source(names.up, mlp, hidden, spec.mlp_bias)};
+  sources.down = {source(names.down, hidden, mlp, spec.mlp_bias)};
+  return sources;
+}
+
 class ModelLoader {
  public:
   ModelLoader(const Checkpoint& checkpoint, const Family& family, const ModelSpec& spec, Backend& backend,
               ComputeType compute, OnLoad on_load)
       : checkpoint_(checkpoint),
+        family_(family),
         names_(names_of(checkpoint, family)),
         spec_(spec),
         backend_(backend),
-        linears_(checkpoint, backend, compute, grid_of(on_load)) {
-    if (checkpoint.container == Checkpoint::Container::kGguf && family.gguf_permutes_qk) {
-      q_rows_ = interleaved_rows(spec.num_q_heads, spec.head_dim);
-      k_rows_ = interleaved_rows(spec.num_kv_heads, spec.head_dim);
-    }
-  }
+        linears_(checkpoint, backend, compute, grid_of(on_load)) {}
 
   Result<Weights> load() {
     Weights weights;
     Progress progress("loading", static_cast<uint64_t>(spec_.num_layers) + 1, Progress::Unit::kCount);
-    const auto table = [&](const char* name) {
-      return linears_.load_table({.layer = name, .out = spec_.vocab_size, .in = spec_.hidden_size});
-    };
-    WH_ASSIGN(weights.embedding, table(names_.embedding));
+    WH_ASSIGN(weights.embedding, load_embedding());
     if (!spec_.tied_embedding) {
       WH_ASSIGN(weights.head, table(names_.head));
     }
@@ -57,51 +79,35 @@ class ModelLoader {
     weights.layers.reserve(static_cast<size_t>(spec_.num_layers));
     for (int32_t i = 0; i < spec_.num_layers; ++i) {
       progress.add(1);
-      WH_ASSIGN(LayerWeights layer, load_layer(fmt::format(fmt::runtime(names_.layer), i)));
+      WH_ASSIGN(LayerWeights layer, load_layer(i));
       weights.layers.push_back(std::move(layer));
     }
     log_unused();
     return weights;
   }
 
- private:
-  Result<LayerWeights> load_layer(const std::string& prefix) {
-    const int32_t hidden = spec_.hidden_size;
-    const int32_t mlp = spec_.intermediate_size;
+  Result<LinearWeight> load_embedding() { return table(names_.embedding); }
+
+  Result<LayerWeights> load_layer(int32_t index) {
+    const std::string prefix = fmt::format(fmt::runtime(names_.layer), index);
+    const LayerSources sources = sources_of(checkpoint_, family_, spec_, index);
     LayerWeights layer;
-    WH_ASSIGN(layer.attention_norm, norm(prefix + names_.attention_norm, hidden));
-    WH_ASSIGN(layer.qkv, linears_.load_projection(qkv_sources(prefix)));
+    WH_ASSIGN(layer.attention_norm, norm(prefix + names_.attention_norm, spec_.hidden_size));
+    WH_ASSIGN(layer.qkv, linears_.load_projection(sources.qkv));
     if (spec_.qk_norm) {
       WH_ASSIGN(layer.q_norm, norm(prefix + names_.q_norm, spec_.head_dim));
       WH_ASSIGN(layer.k_norm, norm(prefix + names_.k_norm, spec_.head_dim));
     }
-    WH_ASSIGN(layer.o,
-              linears_.load_projection(
-                  {{.layer = prefix + names_.o, .out = hidden, .in = spec_.q_size(), .bias = spec_.o_bias}}));
-    WH_ASSIGN(layer.mlp_norm, norm(prefix + names_.mlp_norm, hidden));
-    WH_ASSIGN(layer.gate_up,
-              linears_.load_projection(
-                  {{.layer = prefix + names_.gate, .out = mlp, .in = hidden, .bias = spec_.mlp_bias},
-                   {.layer = prefix + names_.up, .out = mlp, .in = hidden, .bias = spec_.mlp_bias}}));
-    WH_ASSIGN(layer.down,
-              linears_.load_projection(
-                  {{.layer = prefix + names_.down, .out = hidden, .in = mlp, .bias = spec_.mlp_bias}}));
+    WH_ASSIGN(layer.o, linears_.load_projection(sources.o));
+    WH_ASSIGN(layer.mlp_norm, norm(prefix + names_.mlp_norm, spec_.hidden_size));
+    WH_ASSIGN(layer.gate_up, linears_.load_projection(sources.gate_up));
+    WH_ASSIGN(layer.down, linears_.load_projection(sources.down));
     return layer;
   }
 
-  std::vector<LinearSource> qkv_sources(const std::string& prefix) const {
-    const int32_t hidden = spec_.hidden_size;
-    const bool bias = spec_.qkv_bias;
-    if (names_.packed_qkv != nullptr) {
-      return {{.layer = prefix + names_.packed_qkv,
-               .out = spec_.q_size() + 2 * spec_.kv_size(),
-               .in = hidden,
-               .rows = packed_qkv_rows(spec_.num_q_heads, spec_.num_kv_heads, spec_.head_dim),
-               .bias = bias}};
-    }
-    return {{.layer = prefix + names_.q, .out = spec_.q_size(), .in = hidden, .rows = q_rows_, .bias = bias},
-            {.layer = prefix + names_.k, .out = spec_.kv_size(), .in = hidden, .rows = k_rows_, .bias = bias},
-            {.layer = prefix + names_.v, .out = spec_.kv_size(), .in = hidden, .bias = bias}};
+ private:
+  Result<LinearWeight> table(const char* name) {
+    return linears_.load_table({.layer = name, .out = spec_.vocab_size, .in = spec_.hidden_size});
   }
 
   Result<Buffer> norm(const std::string& name, int32_t size) {
@@ -120,12 +126,11 @@ class ModelLoader {
   }
 
   const Checkpoint& checkpoint_;
+  const Family& family_;
   const TensorNames& names_;
   const ModelSpec& spec_;
   Backend& backend_;
   LinearLoader linears_;
-  std::vector<int32_t> q_rows_;  // where each row of q lies in the file; empty: in its place
-  std::vector<int32_t> k_rows_;
 };
 
 }  // namespace
@@ -154,6 +159,23 @@ Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, Compute
   WH_ASSIGN(model.spec, read_spec(checkpoint));
   WH_ASSIGN(model.weights, ModelLoader(checkpoint, *family, model.spec, backend, compute, on_load).load());
   return model;
+}
+
+Result<LayerSources> layer_sources(const Checkpoint& checkpoint, const ModelSpec& spec, int32_t layer) {
+  WH_ASSIGN(const Family* family, find_family(checkpoint.config));
+  return sources_of(checkpoint, *family, spec, layer);
+}
+
+Result<LayerWeights> load_layer(const Checkpoint& checkpoint, const ModelSpec& spec, int32_t layer,
+                                Backend& backend, ComputeType compute) {
+  WH_ASSIGN(const Family* family, find_family(checkpoint.config));
+  return ModelLoader(checkpoint, *family, spec, backend, compute, OnLoad::kKeep).load_layer(layer);
+}
+
+Result<LinearWeight> load_embedding(const Checkpoint& checkpoint, const ModelSpec& spec, Backend& backend,
+                                    ComputeType compute) {
+  WH_ASSIGN(const Family* family, find_family(checkpoint.config));
+  return ModelLoader(checkpoint, *family, spec, backend, compute, OnLoad::kKeep).load_embedding();
 }
 
 }  // namespace whippet

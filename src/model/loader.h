@@ -2,9 +2,12 @@
 // CanonicalLinear, fuses, and lets the backend pack it. Draws a progress bar on a terminal.
 #pragma once
 
+#include <vector>
+
 #include "backend/backend.h"
 #include "base/error.h"
 #include "model/checkpoint.h"
+#include "model/linear_loader.h"
 #include "model/spec.h"
 #include "model/weights.h"
 
@@ -27,5 +30,15 @@ struct Model {
 Result<ModelSpec> read_spec(const Checkpoint& checkpoint);
 Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute,
                          OnLoad on_load = OnLoad::kKeep);
+
+// The parts of a model alone, for the quantizer. `spec` is read_spec's.
+struct LayerSources {
+  std::vector<LinearSource> qkv, o, gate_up, down;  // what each projection is made of, in order
+};
+Result<LayerSources> layer_sources(const Checkpoint& checkpoint, const ModelSpec& spec, int32_t layer);
+Result<LayerWeights> load_layer(const Checkpoint& checkpoint, const ModelSpec& spec, int32_t layer,
+                                Backend& backend, ComputeType compute);
+Result<LinearWeight> load_embedding(const Checkpoint& checkpoint, const ModelSpec& spec, Backend& backend,
+                                    ComputeType compute);
 
 }  // namespace whippet

@@ -27,7 +27,8 @@ uint64_t tensor_bytes(const TensorView& tensor) {
 
 // The header, padded so that the data begins on a multiple of 8.
 std::string make_header(std::span<const TensorView> tensors) {
-  nlohmann::json header = nlohmann::json::object();
+  // transformers refuses a file that does not say which library's tensors it holds.
+  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   uint64_t at = 0;
   for (const TensorView& tensor : tensors) {
     WH_CHECK(!header.contains(tensor.name), "two tensors are called {}", tensor.name);
