@@ -5,10 +5,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backend/registry.h"
 #include "cli/bench_answer.h"
+#include "cli/bench_figures.h"
 #include "cli/bench_prompts.h"
 #include "cli/bench_report.h"
+#include "cli/bench_shape.h"
 #include "cli/bench_sse.h"
+#include "cli/bench_steps.h"
 #include "cli/testing.h"
 
 namespace whippet {
@@ -202,6 +206,58 @@ TEST(BenchServe, RefusesWhatCannotBeMeasured) {
       run_whippet({"bench", "serve", "--base-url", "http://127.0.0.1:9", "--model", "m"});
   EXPECT_EQ(nobody.exit_code, 1);
   EXPECT_THAT(nobody.err, HasSubstr("no connection"));
+}
+
+TEST(BenchLatency, ReadsListsOfCounts) {
+  EXPECT_THAT(parse_counts("--batch", "1,16,4", 64).value(), ElementsAre(1, 16, 4));
+  for (const char* wrong : {"", "0", "65", "1,", ",1", "1;2", "4x", "-1"})
+    EXPECT_THAT(parse_counts("--batch", wrong, 64).error().message, HasSubstr("--batch")) << wrong;
+  EXPECT_EQ(combine({1, 2}, {3}, {4, 5, 6}).size(), 6u);
+}
+
+TEST(BenchLatency, KnowsItsShapesAndTheirForms) {
+  EXPECT_EQ(find_shape("qwen2.5-0.5b").value().q_size(), 896);
+  EXPECT_THAT(find_shape("gpt-5").error().message, HasSubstr("internlm2-1.8b"));
+  EXPECT_EQ(parse_shape_form("auto", "int4", 64, false).value().group, 64);
+  EXPECT_EQ(parse_shape_form("auto", "int8", 32, false).value().codes, CanonicalLinear::Codes::kI8);
+  EXPECT_EQ(parse_shape_form("float16", "none", 128, false).value().codes, CanonicalLinear::Codes::kF16);
+  EXPECT_FALSE(parse_shape_form("auto", "awq", 128, false).ok());
+}
+
+TEST(BenchLatency, StepsThroughAShapeInAnyForm) {
+  ModelSpec spec = find_shape("smollm2-135m").value();
+  spec.vocab_size = 300;
+  spec.num_layers = 2;
+  const auto backend = make_backend("cpu", {}).value();
+  for (const char* form : {"", "int8", "int4"}) {
+    const ShapeForm kept = parse_shape_form("auto", form, 64, true).value();
+    const Model model = make_shape(spec, kept, kept, *backend).value();
+    StepBench bench(model, *backend, {.prompt_len = 20, .output_len = 5, .batch = 3}, DType::kBF16);
+    const PromptTimes prompts = bench.prompts();
+    EXPECT_GT(prompts.first, 0) << form;
+    EXPECT_GE(prompts.all, prompts.first) << form;
+    EXPECT_EQ(bench.answers().size(), 4u) << form;
+  }
+}
+
+TEST(BenchLatency, ReportsMediansAndShares) {
+  LatencySubject subject;
+  subject.spec = find_shape("qwen2.5-0.5b").value();
+  subject.weight_bytes = 2e9;
+  subject.peak_gops = 100;
+  cpu::MachineSpeed machine;
+  machine.read_gb_per_s = 40;
+  const auto report = latency_report(subject, {.prompt_len = 100, .output_len = 9, .batch = 4},
+                                     {{1, 2, 40}, {3, 4, 20}, {0.5, 8, 60}}, machine);
+  EXPECT_EQ(report["prefill_tokens_per_s"], 100);
+  EXPECT_EQ(report["decode_tokens_per_s"], 40);
+  EXPECT_EQ(report["ttft_ms"], 1000);
+  EXPECT_EQ(report["step_ms"], 100);
+  EXPECT_DOUBLE_EQ(report["read_bandwidth_share"].get<double>(), 0.5);
+  // 2 * 494 M operations for each of 40 tokens a second.
+  EXPECT_NEAR(report["decode_gops"].get<double>(), 39.5, 0.1);
+  EXPECT_NEAR(report["decode_peak_share"].get<double>(), 0.395, 0.001);
+  EXPECT_THAT(latency_table(report), HasSubstr("50 % of the 40.0 GB/s"));
 }
 
 }  // namespace
