@@ -31,6 +31,41 @@ __device__ __forceinline__ uint4 load_shared(uint32_t at) {
   return v;
 }
 
+__device__ __forceinline__ void store_shared(uint32_t at, uint4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+// Bulk copies (sm_90 on): a barrier in shared memory for one arrival, which counts the bytes that came.
+__device__ __forceinline__ void open_barrier(uint32_t barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(barrier)
+               : "memory");
+#endif
+}
+__device__ __forceinline__ void expect_bytes(uint32_t barrier, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+#endif
+}
+__device__ __forceinline__ void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+#endif
+}
+// Waits for all the bytes that a barrier expects.
+__device__ __forceinline__ void wait_barrier(uint32_t barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared.b64 done, [%0], 0;\n\t"
+      "@!done bra again;\n\t}" ::"r"(barrier)
+      : "memory");
+#endif
+}
+
 // Gives the kernel this much dynamic shared memory, and all multiprocessors the split of memory that lets
 // blocks of neighbouring kernels share one: a change of the split waits until a multiprocessor is empty.
 template <class... Params>

@@ -161,6 +161,7 @@ size_t CudaBackend::fuse_linear(size_t first) {
   }
   if (!linear_.uses_tiles(x, *linear->weight)) return 0;
   TileArgs args = tile_args(x, weight, linear->out);
+  args.may_bulk = true;
   if (norm != nullptr) {
     args.norm = norm->weight;
     args.eps = norm->eps;

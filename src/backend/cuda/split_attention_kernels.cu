@@ -1,7 +1,7 @@
 // softmax(q k^T * scale) v over the paged cache for fp16 or bf16, head_dim 64 or 128, blocks of a power of
 // two. A block takes a row, a KV head and a piece of the context, for up to eight query heads of that KV head
-// at once, so that K and V are read once for them. Each warp goes through tiles of 4 KB of K and of V on its
-// own, which asynchronous copies bring to shared memory, two tiles ahead. Both products run on the tensor
+// at once, so that K and V are read once for them. Each warp goes through tiles of K and V on its own, which
+// asynchronous copies bring to shared memory, two or three ahead. Both products run on the tensor
 // cores, with keys (then: dimensions of the values) as the operand of 16 rows and the heads as that of 8
 // columns; the weights of the softmax go in as a sum of two numbers of 16 bits, so that nothing is lost. The
 // warps are added up at the end, and the block that ends last adds up the pieces of its row, in the order of
@@ -17,11 +17,9 @@
 namespace whippet::cuda {
 namespace {
 
-constexpr int kHeads = 8;         // query heads that share a reading of K and V
-constexpr int kMaxSplits = 32;    // pieces of a row
-constexpr int kOrigin = 32;       // pieces begin at multiples of this
-constexpr int kTileBytes = 4096;  // of K, and of V
-constexpr int kStages = 2;        // tiles of a warp under way
+constexpr int kHeads = 8;       // query heads that share a reading of K and V
+constexpr int kMaxSplits = 32;  // pieces of a row
+constexpr int kOrigin = 32;     // pieces begin at multiples of this
 constexpr int kFewWarps = 4, kManyWarps = 8;
 // Keys below which a piece is not worth adding up: about what the warps of a block copy ahead.
 constexpr int kMinKeys = 640;
@@ -32,9 +30,15 @@ struct Shape {
   static constexpr int kDim = kDim_;
   static constexpr int kWarps = kWarps_;
   static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kKeys = kTileBytes / 2 / kDim;  // of a tile
-  static constexpr int kChunks = kDim / 8;             // of 16 bytes in a key
-  static constexpr int kPitch = kDim + 4;              // of the sums of a head
+  // Where there are many blocks, so little that four find room on a multiprocessor: with 256 rows of two KV
+  // heads an H200 then runs all of them at once.
+  static constexpr bool kSmall = kDim == 64 && kWarps == kFewWarps;
+  static constexpr int kBlocks = kWarps == kManyWarps ? 1 : kSmall ? 4 : 3;
+  static constexpr int kTileBytes = kSmall ? 2048 : 4096;  // of K, and of V
+  static constexpr int kStages = kSmall ? 3 : 2;           // tiles of a warp under way
+  static constexpr int kKeys = kTileBytes / 2 / kDim;      // of a tile
+  static constexpr int kChunks = kDim / 8;                 // of 16 bytes in a key
+  static constexpr int kPitch = kDim + 4;                  // of the sums of a head
   static constexpr int kRing = kStages * 2 * kTileBytes;
   static_assert(kRing >= kHeads * kPitch * 4);
 };
@@ -351,7 +355,7 @@ class Tiles {
   __device__ void start() {
     next_ = tile_ = first();
 #pragma unroll 1
-    for (int i = 0; i < kStages; ++i) copy(i);
+    for (int i = 0; i < S::kStages; ++i) copy(i);
   }
   __device__ bool has_own() const {
     return share_.own >= share_.begin && share_.own < share_.end &&
@@ -360,18 +364,18 @@ class Tiles {
   __device__ void attend(const Own<S>& own, float scale, Running<S>& running) {
     int stage = 0;
     for (; tile_ < share_.end; tile_ += S::kWarps * S::kKeys) {
-      unsigned char* at = ring_ + stage * 2 * kTileBytes;
-      wait_copies<kStages - 1>();
+      unsigned char* at = ring_ + stage * 2 * S::kTileBytes;
+      wait_copies<S::kStages - 1>();
       if (share_.own >= tile_ && share_.own < tile_ + S::kKeys && share_.own < share_.end) {
         __syncwarp();  // of the zeros that the copies of other lanes put there
-        own.patch(reinterpret_cast<T*>(at), reinterpret_cast<T*>(at + kTileBytes), share_.own - tile_);
+        own.patch(reinterpret_cast<T*>(at), reinterpret_cast<T*>(at + S::kTileBytes), share_.own - tile_);
       }
       __syncwarp();
       const auto keys = static_cast<uint32_t>(__cvta_generic_to_shared(at));
-      running.add(keys, keys + kTileBytes, tile_, share_, scale);
+      running.add(keys, keys + S::kTileBytes, tile_, share_, scale);
       __syncwarp();
       copy(stage);
-      stage = (stage + 1) % kStages;
+      stage = (stage + 1) % S::kStages;
     }
     wait_copies<0>();
     __syncwarp();
@@ -386,9 +390,9 @@ class Tiles {
     if (next_ < share_.end) {
       const int32_t lane = threadIdx.x % 32, mine = next_ + lane % S::kKeys, shift = split_.block_shift;
       const int32_t block = mine >= share_.begin && mine < share_.end ? __ldg(table_ + (mine >> shift)) : 0;
-      const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(ring_ + stage * 2 * kTileBytes));
+      const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(ring_ + stage * 2 * S::kTileBytes));
 #pragma unroll
-      for (int i = 0; i < kTileBytes / 512; ++i) {
+      for (int i = 0; i < S::kTileBytes / 512; ++i) {
         const int32_t key = (i * 32 + lane) / S::kChunks, chunk = lane % S::kChunks, t = next_ + key;
         const bool present = t >= share_.begin && t < share_.end && t != share_.own;
         const int64_t head =
@@ -396,7 +400,7 @@ class Tiles {
         const int64_t from = present ? ((head << shift) + (t & ((1 << shift) - 1))) * S::kDim + chunk * 8 : 0;
         const auto to = at + static_cast<uint32_t>(key * S::kDim * 2 + (chunk ^ (key & 7)) * 16);
         copy_sixteen(to, static_cast<const T*>(a_.cache.k) + from, present);
-        copy_sixteen(to + kTileBytes, static_cast<const T*>(a_.cache.v) + from, present);
+        copy_sixteen(to + S::kTileBytes, static_cast<const T*>(a_.cache.v) + from, present);
       }
       next_ += S::kWarps * S::kKeys;
     }
@@ -485,11 +489,11 @@ __device__ bool is_last(const Split& split, int32_t r, int32_t kv_head, int32_t 
 
 // Grid: rows, pieces, KV heads.
 template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kWarps == kFewWarps ? 3 : 1)
-    attend_split_kernel(AttendArgs a, Split split) {
+__global__ void __launch_bounds__(S::kThreads, S::kBlocks) attend_split_kernel(AttendArgs a, Split split) {
   extern __shared__ __align__(128) unsigned char rings[];
   __shared__ __align__(16) Piece<S> piece;
   const int32_t r = blockIdx.x, kv_head = blockIdx.z, warp = threadIdx.x / 32;
+  let_next_start();
   if (threadIdx.x == 0) piece.pass = -1;
   __syncthreads();
   if (!a.rotation.settled) wait_for_inputs();
@@ -500,7 +504,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kWarps == kFewWarps ? 3 : 1)
   Tiles<S> tiles(a, split, table, kv_head, share, rings + warp * S::kRing);
   if (static_cast<int32_t>(blockIdx.y) < share.pieces) tiles.start();
   find_heads(a, kv_head, 0, piece);
-  let_next_start();
   if (a.rotation.settled) wait_for_inputs();
   if (static_cast<int32_t>(blockIdx.y) >= share.pieces) return;
   Own<S> own;

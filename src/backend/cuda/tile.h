@@ -6,8 +6,6 @@
 namespace whippet::cuda {
 
 constexpr int32_t kMaxTileRows = 32;
-// Beyond these cuBLASLt is quicker: with 16 rows of Qwen2.5-0.5B on an H200 by a third.
-constexpr int32_t kFewRows = 8;
 
 struct TileArgs {
   const void* x = nullptr;  // [rows, in]
@@ -34,6 +32,8 @@ struct TileArgs {
   int32_t pair = 0;
   void* gated = nullptr;  // [rows, pair]
   int64_t gated_stride = 0;
+  // The order of summation may depend on how many rows there are.
+  bool may_bulk = false;
   // Shares of the work, filled in by the launcher.
   int32_t tiles = 0;        // of the whole product
   int32_t group_units = 0;  // of a group of loads of a warp; 0: the block's weights fit into shared memory
@@ -47,5 +47,7 @@ bool tiles_fit(ConstMat x, const WeightView& w);
 bool tiles_can_norm(const Queue& queue, ConstMat x, int32_t out);
 TileArgs tile_args(ConstMat x, const WeightView& w, Mat out);
 void linear_tiles(const Queue& queue, DType dtype, const TileArgs& args);
+// bulk_kernels.cu: up to 8 rows where a block has room for all its weights; false where they do not suit it.
+bool linear_bulk(const Queue& queue, DType dtype, TileArgs args);
 
 }  // namespace whippet::cuda

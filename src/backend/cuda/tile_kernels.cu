@@ -36,12 +36,12 @@ struct Shape {
   static constexpr int kHeight = kHalf ? 8 : 16;
   static constexpr int kUnit = kHalf ? 512 : 1024;     // bytes of a warp's step of 32 inputs
   static constexpr int kChunk = kTiles == 1 ? 8 : 4;   // steps whose inputs are in registers
-  static constexpr int kBlocks = kTiles == 1 ? 3 : 2;  // on a multiprocessor, by registers
+  static constexpr int kBlocks = kTiles == 1 ? 3 : 1;  // on a multiprocessor, by registers
 };
 
 // Where things lie in a block's shared memory.
 struct Layout {
-  int32_t staged, sums, squares, size;
+  int32_t staged, sums, squares, norm, size;
 };
 template <class S>
 __host__ __device__ Layout layout_of(const TileArgs& a, int32_t ring_bytes) {
@@ -49,7 +49,8 @@ __host__ __device__ Layout layout_of(const TileArgs& a, int32_t ring_bytes) {
   at.staged = ring_bytes;
   at.sums = at.staged + (a.staged ? a.rows * (a.in + kPad) * 2 : 0);
   at.squares = at.sums + (S::kWide ? 0 : a.round_tiles * kWarps * a.rows * S::kHeight * 4);
-  at.size = at.squares + (a.norm != nullptr ? a.rows * kWarps * 4 : 0);
+  at.norm = at.squares + (a.norm != nullptr ? a.rows * kWarps * 4 : 0);
+  at.size = at.norm + (a.norm != nullptr && !a.staged ? a.in * 4 : 0);
   return at;
 }
 
@@ -146,8 +147,7 @@ class Weights {
 template <class T>
 __device__ __forceinline__ float scale_inputs(uint4& raw, const float* norm) {
   T* values = reinterpret_cast<T*>(&raw);
-  const float4 a = __ldg(reinterpret_cast<const float4*>(norm));
-  const float4 b = __ldg(reinterpret_cast<const float4*>(norm + 4));
+  const float4 a = *reinterpret_cast<const float4*>(norm), b = *reinterpret_cast<const float4*>(norm + 4);
   const float weights[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
   float squares = 0;
 #pragma unroll
@@ -159,6 +159,8 @@ __device__ __forceinline__ float scale_inputs(uint4& raw, const float* norm) {
   return squares;
 }
 
+constexpr int kStagedAtOnce = 4;  // loads of a thread
+
 // Copies x to shared memory, times the norm's weights where there is a norm. parts: warps that share a row.
 template <class T>
 __device__ void stage_inputs(const TileArgs& a, int32_t parts, T* staged, float* squares_of) {
@@ -167,11 +169,18 @@ __device__ void stage_inputs(const TileArgs& a, int32_t parts, T* staged, float*
     const uint4* from = reinterpret_cast<const uint4*>(static_cast<const T*>(a.x) + r * a.x_stride);
     uint4* to = reinterpret_cast<uint4*>(staged + r * (a.in + kPad));
     float squares = 0;
-#pragma unroll 4
-    for (int32_t i = part * 32 + lane; i < a.in / 8; i += 32 * parts) {
-      uint4 raw = __ldcg(from + i);
-      if (a.norm != nullptr) squares += scale_inputs<T>(raw, a.norm + 8 * i);
-      to[i] = raw;
+    for (int32_t base = part * 32 + lane; base < a.in / 8; base += kStagedAtOnce * 32 * parts) {
+      uint4 raw[kStagedAtOnce];
+#pragma unroll
+      for (int k = 0; k < kStagedAtOnce; ++k)
+        if (base + k * 32 * parts < a.in / 8) raw[k] = __ldcg(from + base + k * 32 * parts);
+#pragma unroll
+      for (int k = 0; k < kStagedAtOnce; ++k) {
+        const int32_t i = base + k * 32 * parts;
+        if (i >= a.in / 8) break;
+        if (a.norm != nullptr) squares += scale_inputs<T>(raw[k], a.norm + 8 * i);
+        to[i] = raw[k];
+      }
     }
     if (a.norm == nullptr) continue;
     squares = warp_sum(squares);
@@ -201,18 +210,28 @@ __device__ __forceinline__ void load_inputs(const TileArgs& a, const Work& work,
   }
 }
 
+// The norm's weights of a warp's steps, to where it alone reads them.
+__device__ __forceinline__ void copy_norm(const TileArgs& a, const Work& work, const float* to) {
+  const int32_t begin = work.begin * 32;
+  for (int32_t i = threadIdx.x % 32; i < work.steps * 8; i += 32)
+    copy_sixteen(static_cast<uint32_t>(__cvta_generic_to_shared(to + begin + 4 * i)), a.norm + begin + 4 * i);
+  commit_copies();
+}
+
 // Scales the inputs that a warp keeps, and leaves its part of the sums of squares.
 template <class S>
-__device__ __forceinline__ void norm_inputs(const TileArgs& a, const Work& work, float* squares_of,
-                                            uint4 (&x)[S::kChunk][S::kTiles]) {
+__device__ __forceinline__ void norm_inputs(const TileArgs& a, const Work& work, const float* norm,
+                                            float* squares_of, uint4 (&x)[S::kChunk][S::kTiles]) {
   const int32_t lane = threadIdx.x % 32;
+  wait_copies<kGroups>();
+  __syncwarp();
 #pragma unroll
   for (int t = 0; t < S::kTiles; ++t) {
     float squares = 0;
 #pragma unroll
     for (int s = 0; s < S::kChunk; ++s)
       if (s < work.steps)
-        squares += scale_inputs<typename S::T>(x[s][t], a.norm + (work.begin + s) * 32 + lane % 4 * 8);
+        squares += scale_inputs<typename S::T>(x[s][t], norm + (work.begin + s) * 32 + lane % 4 * 8);
     squares += __shfl_xor_sync(~0u, squares, 1);
     squares += __shfl_xor_sync(~0u, squares, 2);
     const int32_t row = t * 8 + lane / 4;
@@ -226,8 +245,16 @@ __device__ __forceinline__ float norm_factor(const TileArgs& a, const float* squ
   if (a.norm == nullptr) return 1;
   float sum = 0;
   for (int32_t part = 0; part < parts; ++part) sum += squares_of[r * kWarps + part];
-  return 1 / sqrtf(sum / static_cast<float>(a.in) + a.eps);
+  return rsqrtf(sum / static_cast<float>(a.in) + a.eps);
 }
+
+// Number i of a block's pairs of outputs: a row of x, a tile of the round, and a row of the tile's upper
+// half.
+struct Output {
+  int32_t row, tile, index;
+  __device__ Output(const TileArgs& a, int32_t i)
+      : row(a.rows == 1 ? 0 : i / 8 % a.rows), tile(a.rows == 1 ? i / 8 : i / 8 / a.rows), index(i % 8) {}
+};
 
 // What the residual holds before the sum; 0 where there is none.
 template <class T>
@@ -261,7 +288,8 @@ __device__ __forceinline__ void emit_both(const TileArgs& a, const LaneRows& row
   if (S::kHalf || rows.lower >= a.out) return;
   lower = emit<T>(a, rows.lower, r, lower, factor, residual[1]);
   if (a.pair > 0)
-    static_cast<T*>(a.gated)[r * a.gated_stride + rows.upper] = from_float<T>(silu(upper) * lower);
+    static_cast<T*>(a.gated)[r * a.gated_stride + rows.upper] =
+        from_float<T>(__fdividef(upper, 1 + __expf(-upper)) * lower);
 }
 
 // Residuals of the output that this thread writes first, asked for before the product.
@@ -279,7 +307,8 @@ __device__ void finish_tiles(const TileArgs& a, int32_t tile, int32_t count, con
                              const float* squares_of, int32_t parts, bool has_early, float early_upper,
                              float early_lower) {
   for (int32_t i = threadIdx.x; i < count * a.rows * 8; i += kThreads) {
-    const int32_t index = i % 8, r = i / 8 % a.rows, t = i / 8 / a.rows;
+    const Output output(a, i);
+    const int32_t index = output.index, r = output.row, t = output.tile;
     const LaneRows rows = rows_of<S>(a, tile + t, index);
     float upper = 0, lower = 0;
 #pragma unroll
@@ -350,6 +379,7 @@ __device__ __forceinline__ void multiply(const TileArgs& a, const Work& work, bo
                                          const typename S::T* staged, uint4 (&x)[S::kChunk][S::kTiles],
                                          Weights<S>& weights, float (&sums)[S::kTiles][4]) {
   using T = typename S::T;
+  float others[S::kTiles][4] = {};  // every second product, so that two are under way
 #pragma unroll 1
   for (int32_t first = 0; first < work.steps; first += S::kChunk) {
     if (!kept) load_inputs<S>(a, work, first, staged, x);
@@ -361,9 +391,14 @@ __device__ __forceinline__ void multiply(const TileArgs& a, const Work& work, bo
 #pragma unroll
       for (int t = 0; t < S::kTiles; ++t) {
         mma<T>(sums[t], upper.x, lower.x, upper.y, lower.y, x[s][t].x, x[s][t].y);
-        mma<T>(sums[t], upper.z, lower.z, upper.w, lower.w, x[s][t].z, x[s][t].w);
+        mma<T>(others[t], upper.z, lower.z, upper.w, lower.w, x[s][t].z, x[s][t].w);
       }
     }
+  }
+#pragma unroll
+  for (int t = 0; t < S::kTiles; ++t) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[t][i] += others[t][i];
   }
 }
 
@@ -376,16 +411,18 @@ __global__ void __launch_bounds__(kThreads, S::kBlocks) tile_kernel(TileArgs a, 
   float* squares_of = reinterpret_cast<float*>(dynamic_shared + at.squares);
   const Work work = work_of<S>(a);
   Weights<S> weights(a, work);
+  float* norm = reinterpret_cast<float*>(dynamic_shared + at.norm);
+  if (a.norm != nullptr && !a.staged) copy_norm(a, work, norm);
   weights.start();
-  let_next_start();
+  let_next_start();  // what it does before its own wait reads nothing that changes
   wait_for_inputs();
 
   int32_t parts = kWarps;
   uint4 x[S::kChunk][S::kTiles];
   float early[2] = {0, 0};
   if (!S::kWide) {
-    const int32_t i = threadIdx.x;
-    load_residuals<S>(a, rows_of<S>(a, min(work.first + i / 8 / a.rows, a.tiles - 1), i % 8), i / 8 % a.rows,
+    const Output first(a, static_cast<int32_t>(threadIdx.x));
+    load_residuals<S>(a, rows_of<S>(a, min(work.first + first.tile, a.tiles - 1), first.index), first.row,
                       early);
   }
   const bool kept = !a.staged && work.steps <= S::kChunk;
@@ -394,7 +431,7 @@ __global__ void __launch_bounds__(kThreads, S::kBlocks) tile_kernel(TileArgs a, 
     stage_inputs<T>(a, parts, staged, squares_of);
   } else if (kept) {
     load_inputs<S>(a, work, 0, staged, x);
-    if (a.norm != nullptr) norm_inputs<S>(a, work, squares_of, x);
+    if (a.norm != nullptr) norm_inputs<S>(a, work, norm, squares_of, x);
   }
   if constexpr (S::kWide) {
     for (int32_t tile = work.first; tile < work.end; tile += work.stride) {
@@ -486,10 +523,10 @@ bool tiles_fit(ConstMat x, const WeightView& w) {
 }
 
 void linear_tiles(const Queue& queue, DType dtype, const TileArgs& args) {
+  if (args.may_bulk && linear_bulk(queue, dtype, args)) return;
   const auto by_rows = [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if (args.rows <= 8) return launch_tiles<T, 1>(queue, args);
-    if (args.rows <= 16) return launch_tiles<T, 2>(queue, args);
     launch_tiles<T, 4>(queue, args);
   };
   dtype == DType::kF16 ? by_rows(Tag<__half>()) : by_rows(Tag<__nv_bfloat16>());
