@@ -30,7 +30,7 @@ function(find_static name out)
 endfunction()
 
 # Folders that compute: slow without optimisation, and quick to compile with it.
-set(WHIPPET_COMPUTING_FOLDERS tensor backend model text)
+set(WHIPPET_COMPUTING_FOLDERS tensor backend model quantize text)
 function(whippet_optimise target folder)
   if(WHIPPET_SANITIZE AND folder IN_LIST WHIPPET_COMPUTING_FOLDERS)
     target_compile_options(${target} PRIVATE -O1)
