@@ -179,6 +179,14 @@ build() {
   run "compiling" cmake --build "$folder" --parallel "$(jobs)" --target "$@"
 }
 
+# obtain_grammar_source: the source of the grammar library, in the cache of downloads, where CMake looks for it.
+obtain_grammar_source() {
+  local folder
+  printf '\n$ scripts/fetch_source\n' >>"$log"
+  folder=$(python3 "$root/scripts/fetch_source" 2>>"$log") || return 1
+  say "grammar library: $folder"
+}
+
 has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
 has_cuda_backend() { [[ -f $root/src/backend/cuda/CMakeLists.txt ]]; }
 find_nvcc() { command -v nvcc || command -v /usr/local/cuda/bin/nvcc; }

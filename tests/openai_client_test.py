@@ -217,7 +217,7 @@ class Errors(ClientCase):
                 ("messages[0].content[1]", "unsupported_parameter", {"messages": image}),
                 ("messages", "context_length_exceeded", {"messages": [{"role": "user", "content": "dog " * 9000}]}),
                 ("messages", "context_length_exceeded", {"max_tokens": 9000}),
-                ("response_format.type", "unsupported_parameter", {"response_format": {"type": "json_object"}}),
+                ("response_format.type", "invalid_value", {"response_format": {"type": "yaml"}}),
                 ("stream_options", None, {"stream_options": {"include_usage": True}}),
         ):
             with self.subTest(param):

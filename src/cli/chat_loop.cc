@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "cli/output.h"
+#include "cli/structured_options.h"
 
 namespace whippet {
 namespace {
@@ -16,6 +17,7 @@ constexpr const char* kHelp = R"(  /help            this list
   /system TEXT     set the system message and start anew; alone: show it
   /reset           start anew
   /save FILE       write the chat as JSON
+  /json [FILE]     answer in JSON, valid by the schema in FILE where one is named; again: as it likes
   /think           show or fold what the model thinks before it answers
   /stats           show or hide counts and times after each answer
   /bye, Ctrl-D     leave
@@ -172,6 +174,22 @@ void ChatLoop::set_system(const std::string& text) {
   say("The system message is set; the chat starts anew.\n");
 }
 
+void ChatLoop::switch_json(const std::string& schema) {
+  if (schema.empty() && session_.structured()) {
+    session_.set_structured(std::nullopt);
+    return say("Answers are free again.\n");
+  }
+  StructuredOutputs asked;
+  asked.json_object = schema.empty();
+  if (!schema.empty()) {
+    const Result<std::string> text = schema_text(schema);
+    if (!text.ok()) return say("{}\n", text.error().message);
+    asked.json = *text;
+  }
+  session_.set_structured(std::move(asked));
+  say("Answers are JSON{}; /json alone ends that.\n", schema.empty() ? "" : " by that schema");
+}
+
 Result<ChatLoop::Next> ChatLoop::obey(const std::string& line) {
   const size_t space = line.find_first_of(" \t\n");
   const std::string command = line.substr(0, space);
@@ -187,6 +205,8 @@ Result<ChatLoop::Next> ChatLoop::obey(const std::string& line) {
     set_system(rest);
   } else if (command == "/save") {
     save(rest);
+  } else if (command == "/json") {
+    switch_json(rest);
   } else if (command == "/think") {
     switch_thinking();
   } else if (command == "/stats") {

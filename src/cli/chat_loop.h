@@ -35,6 +35,7 @@ class ChatLoop {
   void end_thought();
   void switch_thinking();
   void set_system(const std::string& text);
+  void switch_json(const std::string& schema);
   std::string prompt() const;
 
   ChatSession& session_;

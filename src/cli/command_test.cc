@@ -38,6 +38,7 @@ TEST(Command, VersionNamesCommitAndInstructionSets) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, HasSubstr("commit "));
   EXPECT_THAT(result.out, HasSubstr("portable"));
+  EXPECT_THAT(result.out, HasSubstr("grammars: "));
 }
 
 TEST(Command, ATypoInAFlagNamesTheNearestAndTheHelp) {

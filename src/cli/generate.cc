@@ -15,6 +15,7 @@
 #include "cli/lines.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
+#include "cli/structured_options.h"
 #include "engine/sampling_check.h"
 #include "whippet/whippet.h"
 
@@ -30,18 +31,21 @@ without a chat template, and control tokens such as <|im_end|> in it are parsed 
   {"prompt": "..." | "messages": [...] | "prompt_ids": [...], "max_tokens": 64, "temperature": 0, ...}
   -> {"text": "...", "token_ids": [...], "finish_reason": "stop", "usage": {...}}
 Answers come in the order of the lines, all lines run together, and a line that is wrong gives {"error": ...}
-and exit code 1. Further fields of a line: tools, chat_template_kwargs, priority, timeout_s, id (given back).
+and exit code 1. Further fields of a line: tools, chat_template_kwargs, priority, timeout_s, id (given back),
+and what the answer must look like: json_schema, json_object, regex, choice, grammar, response_format.
 Sampling is the checkpoint's own default, then the flags, then the fields of a line.
 
 Examples:
   whippet generate -p "Once upon a time" --max-tokens 100
   whippet generate org/name --temperature 0 < prompt.txt
   whippet generate -f prompts.txt > answers.jsonl
+  whippet generate -p "The sky is" --choice blue --choice green
   echo '{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 50}' | whippet generate --jsonl)";
 
 struct Options {
   EngineOptions engine;
   SamplingOptions sampling;
+  StructuredOptions structured;
   CLI::Option* prompt;
   CLI::Option* file;
   CLI::Option* jsonl;
@@ -59,6 +63,7 @@ Result<Request> base_request(const Options& options, const Engine& engine) {
   Request request;
   request.params = engine.default_sampling_params();
   WH_TRY(options.sampling.apply(request.params));
+  WH_TRY(options.structured.apply(request.params));
   request.parse_special = on(options.parse_special);
   request.add_special_tokens = on(options.add_special_tokens);
   return request;
@@ -68,6 +73,7 @@ Result<Request> base_request(const Options& options, const Engine& engine) {
 Status check_options(const Options& options) {
   SamplingParams params;
   WH_TRY(options.sampling.apply(params));
+  WH_TRY(options.structured.apply(params));
   WH_TRY(check_sampling(params, INT32_MAX, true));
   if (options.prompt->count() > 0 && options.many())
     return make_error(Code::kInvalidArgument,
@@ -152,6 +158,7 @@ Run setup(CLI::App& app, const Context& context) {
                                 "begin with BOS where the tokenizer asks so; default: on");
   const Options options{.engine = EngineOptions(app, context),
                         .sampling = SamplingOptions(app),
+                        .structured = StructuredOptions(app),
                         .prompt = prompt,
                         .file = file,
                         .jsonl = jsonl,

@@ -20,6 +20,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "grammar/compiled_grammar.h"
 
 extern char** environ;
 
@@ -45,9 +46,9 @@ struct Entry {
 };
 
 std::vector<Command> commands() {
-  return {serve_command(),  chat_command(),   generate_command(), inspect_command(),
-          pull_command(),   list_command(),   rm_command(),       tokenize_command(),
-          render_command(), prompt_command(), logits_command(),   eval_command(), bench_command()};
+  return {serve_command(),  chat_command(), generate_command(), inspect_command(), pull_command(),
+          list_command(),   rm_command(),   tokenize_command(), render_command(),  prompt_command(),
+          logits_command(), eval_command(), bench_command()};
 }
 
 // Descriptors 0 to 2 are taken, so that no file that is opened later becomes standard output.
@@ -83,8 +84,9 @@ Context read_environment() {
 std::string describe_binary() {
   std::string isas;
   for (const std::string& isa : supported_isas()) isas += (isas.empty() ? "" : ", ") + isa;
-  return fmt::format("whippet {}\ncommit {}\ninstruction sets on this machine: {}\n", release(), commit(),
-                     isas);
+  const std::string library = grammar::grammar_library();
+  return fmt::format("whippet {}\ncommit {}\ninstruction sets on this machine: {}\ngrammars: {}\n", release(),
+                     commit(), isas, library.empty() ? "built without" : library);
 }
 
 // CLI11's text, with the names of the commands before it and without its mark of flags that turn something

@@ -7,6 +7,7 @@
 #include "api/sampling_fields.h"
 #include "base/fields.h"
 #include "cli/lines.h"
+#include "cli/structured_options.h"
 
 namespace whippet {
 namespace {
@@ -73,6 +74,7 @@ Status read_limits(const ordered_json& object, Request& request) {
 Error unknown_field(const std::string& name) {
   std::vector<std::string> names = own_fields();
   for (const std::string& field : sampling_field_names()) names.push_back(field);
+  for (const std::string& field : structured_fields()) names.push_back(field);
   return make_error(Code::kInvalidArgument, "unknown field '{}'{}", name, did_you_mean(name, names));
 }
 
@@ -83,9 +85,11 @@ Result<LineRequest> read_request(const std::string& line, const Request& base) {
   LineRequest result{.request = base, .id = object.value("id", ordered_json())};
   for (const auto& [name, value] : object.items()) {
     if (std::find(own_fields().begin(), own_fields().end(), name) != own_fields().end()) continue;
+    if (std::ranges::find(structured_fields(), name) != structured_fields().end()) continue;
     if (!is_sampling_field(name)) return unknown_field(name);
     WH_TRY(set_sampling_field(result.request.params, name, nlohmann::json(value)));
   }
+  WH_TRY(read_structured_fields(object, result.request.params));
   WH_TRY(read_prompt(object, result.request));
   WH_TRY(read_template_variables(object, result.request));
   WH_TRY(read_limits(object, result.request));

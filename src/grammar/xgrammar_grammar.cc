@@ -1,5 +1,16 @@
 // xgrammar behind the seam of compiled_grammar.h: every exception ends here.
 #include <dlpack/dlpack.h>
+
+#include <vector>
+
+// A default argument of theirs, which nothing here calls, makes a vector of a class that is not complete yet: in
+// C++20 clang 14 refuses that. This one takes its place.
+namespace xgrammar {
+struct NamedGrammar;
+}
+template <>
+class std::vector<xgrammar::NamedGrammar> {};
+
 #include <xgrammar/compiler.h>
 #include <xgrammar/matcher.h>
 

@@ -19,6 +19,14 @@ bool over(Clock::time_point since, Clock::time_point now, double limit_s) {
   return limit_s > 0 && std::chrono::duration<double>(now - since).count() > limit_s;
 }
 
+// Whether a request may ask for a grammar, which may have to be compiled: seen without reading the body.
+bool may_wait(std::string_view body) {
+  for (const std::string_view field :
+       {"\"response_format\"", "\"structured_outputs\"", "\"guided_", "\"tool_choice\"", "\"strict\""})
+    if (body.find(field) != std::string_view::npos) return true;
+  return false;
+}
+
 }  // namespace
 
 Connection::Connection(Shared& shared, IoThread& io, uint32_t slot, tcp::socket socket)
@@ -203,7 +211,8 @@ void Connection::start_answer(const Route& route) {
   asked->from = {.io_thread = io_.index(), .slot = slot_, .exchange = exchange_};
   asked->chunked = !request.http_1_0;
   early_.emplace();
-  shared_.run_work([&shared = shared_, &io = io_, asked] {
+  const auto& run = may_wait(asked->body) ? shared_.run_waiting_work : shared_.run_work;
+  run([&shared = shared_, &io = io_, asked] {
     const Address from = asked->from;
     auto outcome =
         std::make_shared<Accepted>(AnswerStream::start(shared, *shared.service.load(), std::move(*asked)));

@@ -27,6 +27,7 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr uint32_t kManyCores = 8;
 constexpr size_t kWorkers = 2;  // threads for templates and tokenizing
+constexpr size_t kWaiters = 4;  // the same for requests that may wait until a grammar is compiled
 
 // Every connection takes a descriptor; the usual soft limit is 1024.
 void raise_descriptor_limit() {
@@ -54,7 +55,7 @@ struct Server::Impl {
   std::unique_ptr<asio::ssl::context> tls;
   std::unique_ptr<Service> service;
   std::vector<std::unique_ptr<IoThread>> threads;
-  std::unique_ptr<asio::thread_pool> workers;
+  std::unique_ptr<asio::thread_pool> workers, waiters;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<asio::steady_timer> timer;
   std::unique_ptr<asio::signal_set> signals;
@@ -74,7 +75,9 @@ Status Server::Impl::start() {
   acceptor = std::make_unique<Acceptor>(shared, threads);
   WH_TRY(acceptor->listen(shared.config.host, shared.config.port));
   workers = std::make_unique<asio::thread_pool>(kWorkers);
+  waiters = std::make_unique<asio::thread_pool>(kWaiters);
   shared.run_work = [this](std::function<void()> work) { asio::post(*workers, std::move(work)); };
+  shared.run_waiting_work = [this](std::function<void()> work) { asio::post(*waiters, std::move(work)); };
   timer = std::make_unique<asio::steady_timer>(threads.front()->context());
   if (shared.config.handle_signals) {
     signals = std::make_unique<asio::signal_set>(threads.front()->context(), SIGINT, SIGTERM);
@@ -129,6 +132,7 @@ Server::~Server() { stop(); }
 
 void Server::stop() {
   impl_->workers->join();
+  impl_->waiters->join();
   for (auto& thread : impl_->threads) thread->stop();
 }
 

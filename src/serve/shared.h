@@ -57,6 +57,8 @@ struct Shared {
 
   // Runs a piece of work on a thread that may take its time. Any thread.
   std::function<void(std::function<void()>)> run_work;
+  // The same for work that may wait long, beside the other so that nobody else waits with it.
+  std::function<void(std::function<void()>)> run_waiting_work;
 };
 
 }  // namespace whippet::serve
