@@ -54,8 +54,8 @@ class Engine {
   // block nor throw. Throws Failure where the request itself is wrong (a value out of range, a prompt that
   // does not fit).
   uint64_t submit(Request request, std::function<void(const Event&)> on_event);
-  // Compiles a grammar and keeps it, so that a submit that asks for it need not wait; submit does the same where
-  // it is not there. Throws Failure where it is wrong or not supported. Not from on_event.
+  // Compiles a grammar and keeps it, so that a submit that asks for it need not wait; submit does the same
+  // where it is not there. Throws Failure where it is wrong or not supported. Not from on_event.
   void prepare(const StructuredOutputs& asked) const;
   // Ends the request with finish_reason "abort" within one step. Unknown ids are ignored.
   void cancel(uint64_t request_id);

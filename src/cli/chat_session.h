@@ -40,7 +40,9 @@ class ChatSession {
   void set_system(std::string system) { system_ = std::move(system); }
   const std::string& system() const { return system_; }
   // What answers must look like from here on; unset: anything.
-  void set_structured(std::optional<StructuredOutputs> asked) { params_.structured_outputs = std::move(asked); }
+  void set_structured(std::optional<StructuredOutputs> asked) {
+    params_.structured_outputs = std::move(asked);
+  }
   bool structured() const { return params_.structured_outputs.has_value(); }
   bool empty() const { return turns_.empty(); }
   size_t num_turns() const { return turns_.size() / 2; }

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-// A default argument of theirs, which nothing here calls, makes a vector of a class that is not complete yet: in
-// C++20 clang 14 refuses that. This one takes its place.
+// A default argument of theirs, which nothing here calls, makes a vector of a class that is not complete yet:
+// in C++20 clang 14 refuses that. This one takes its place.
 namespace xgrammar {
 struct NamedGrammar;
 }

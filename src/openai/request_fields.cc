@@ -132,7 +132,8 @@ Refusal check_ranges(const Context& context, const RequestFields& fields, Route 
   const Status status = check_sampling_fields(fields.params, context.vocab_size);
   if (status.ok()) {
     const auto& structured = fields.params.structured_outputs;
-    return structured ? check_structured_outputs(context, *structured, fields.structured_param) : std::nullopt;
+    return structured ? check_structured_outputs(context, *structured, fields.structured_param)
+                      : std::nullopt;
   }
   ApiError error = refused(status.error(), "");
   if (route == kChat && error.param == "logprobs") {
