@@ -10,7 +10,7 @@
 #include "openai/field_table.h"
 #include "openai/messages.h"
 #include "openai/request_fields.h"
-#include "openai/structured_fields.h"
+#include "openai/tool_grammar.h"
 #include "openai/tool_prompt.h"
 #include "whippet/whippet.h"
 
@@ -101,7 +101,7 @@ Outcome<std::unique_ptr<Exchange>> read_chat(const Context& context, Json body, 
   AnswerFormat format = answer_format(context, chat, params);
   format.hides_thinking = !flag(body, "include_reasoning", true);
   if (params.structured_outputs && params.structured_outputs != fields.params.structured_outputs)
-    if (Refusal refusal = check_structured_outputs(context, *params.structured_outputs, "tools"))
+    if (Refusal refusal = check_tool_grammar(context, chat.tools, *params.structured_outputs))
       return std::move(*refusal);
   if (Refusal refusal = fit_prompt(context, fields, context.default_max_tokens, "messages", chat.ids, params))
     return std::move(*refusal);

@@ -1,10 +1,13 @@
 #include "openai/tool_grammar.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "openai/field_table.h"
+#include "openai/structured_fields.h"
 
 namespace whippet::openai {
 namespace {
@@ -87,6 +90,19 @@ void add_tool_grammar(const ToolFields& fields, const ToolFormat& format, bool k
                 {"stop_after_first", !several}},
                params);
   }
+}
+
+Refusal check_tool_grammar(const Context& context, const ToolFields& fields, const StructuredOutputs& asked) {
+  Refusal whole = check_structured_outputs(context, asked, "tools");
+  if (!whole || fields.tools == nullptr) return whole;
+  for (size_t i = 0; i < fields.tools->size(); ++i) {
+    StructuredOutputs one;
+    one.json = schema_of((*fields.tools)[i]["function"]).dump();
+    if (Refusal refusal =
+            check_structured_outputs(context, one, fmt::format("tools[{}].function.parameters", i)))
+      return refusal;
+  }
+  return whole;
 }
 
 }  // namespace whippet::openai

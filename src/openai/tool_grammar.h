@@ -15,4 +15,7 @@ namespace whippet::openai {
 void add_tool_grammar(const ToolFields& fields, const ToolFormat& format, bool keeps_open,
                       SamplingParams& params);
 
+// Compiles it, see check_structured_outputs. A schema that is wrong is named: tools[1].function.parameters.
+Refusal check_tool_grammar(const Context& context, const ToolFields& fields, const StructuredOutputs& asked);
+
 }  // namespace whippet::openai

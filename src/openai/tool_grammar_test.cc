@@ -2,6 +2,7 @@
 #include "openai/tool_grammar.h"
 
 #include "openai/testing.h"
+#include "whippet/whippet.h"
 
 namespace whippet::openai {
 namespace {
@@ -100,6 +101,18 @@ TEST_F(ToolGrammar, AnAnswerInAnAskedForFormIsStillPossible) {
   fields.choice = ToolChoice::kRequired;
   add_tool_grammar(fields, hermes, true, params);
   EXPECT_TRUE(params.structured_outputs->choice.empty()) << "a forced call leaves no answer";
+}
+
+TEST_F(ToolGrammar, AWrongSchemaIsNamed) {
+  context_.prepare_grammar = [](const StructuredOutputs& asked) {
+    if ((asked.json + asked.structural_tag).find("integer") != std::string::npos)
+      throw Failure("invalid_argument", "structured_outputs.json: no integers");
+  };
+  json tools = two_tools();
+  std::swap(tools[0], tools[1]);
+  EXPECT_EQ(chat_error({{"tools", tools}, {"tool_choice", "required"}}),
+            "400 tools[1].function.parameters invalid_value: tools[1].function.parameters: no integers");
+  EXPECT_NE(chat({{"tools", tools}}), nullptr) << "nothing is held to it";
 }
 
 TEST_F(ToolGrammar, ItHoldsFromTheEndOfTheThinkingOn) {
