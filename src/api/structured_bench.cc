@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -93,11 +94,13 @@ void time_one(grammar::GrammarBuilder& builder, const std::string& name, const S
     std::ranges::sort(times);
     return 1e6 * times[times.size() / 2];
   };
+  const double mean = std::accumulate(fills.begin(), fills.end(), 0.0) / static_cast<double>(fills.size());
   const double middle = median(fills);
   fmt::print(
-      "{:28} write {:7.2f} ms  compile {:8.1f} ms  {:8} KiB  mask {:6.1f} us (worst {:7.1f})  accept {:5.1f} "
+      "{:28} write {:7.2f} ms  compile {:8.1f} ms  {:8} KiB  mask {:6.1f} us (mean {:6.1f}, worst {:7.1f})  "
+      "accept {:5.1f} "
       "us\n",
-      name, 1e3 * written, 1e3 * compile, compiled->bytes() >> 10, middle, 1e6 * fills.back(),
+      name, 1e3 * written, 1e3 * compile, compiled->bytes() >> 10, middle, 1e6 * mean, 1e6 * fills.back(),
       median(accepts));
 }
 
@@ -112,8 +115,10 @@ int run(const std::string& model, const char* lines) {
   const auto begin = Clock::now();
   grammar::GrammarBuilder builder(std::move(words));
   fmt::print("{}; {} tokens, sorted in {:.0f} ms\n", grammar::grammar_library(), vocab, 1e3 * since(begin));
-  for (const Case& one : cases()) time_one(builder, one.name, one.asked, vocab);
-  if (lines == nullptr) return 0;
+  if (lines == nullptr) {
+    for (const Case& one : cases()) time_one(builder, one.name, one.asked, vocab);
+    return 0;
+  }
   std::ifstream file(lines);
   int number = 0;
   for (std::string line; std::getline(file, line);)
