@@ -160,6 +160,30 @@ __device__ __forceinline__ void multiply(uint32_t weights, uint32_t lower_at, ui
   for (int i = 0; i < 4; ++i) sums[i] += others[i];
 }
 
+// Adds the warps' shares and writes the block's outputs; `output` is this thread's first.
+template <class T, bool kHalf>
+__device__ __forceinline__ void finish(const TileArgs& a, int32_t first, int32_t outputs,
+                                       const float* sums_at, const float (&squares)[kRows][kWarps],
+                                       Output<T, kHalf>& output) {
+  constexpr int kHeight = kHalf ? 8 : 16;
+  for (int32_t i = threadIdx.x; i < outputs; i += kThreads) {
+    if (i >= kThreads) {
+      output = Output<T, kHalf>(a, first, i);
+      output.load_residual(a);
+    }
+    const float* from = sums_at + (output.tile * kWarps * a.rows + output.row) * kHeight + output.index;
+    float upper = 0, lower = 0, square = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      upper += from[w * a.rows * kHeight];
+      if (!kHalf) lower += from[w * a.rows * kHeight + 8];
+      square += squares[output.row][w];
+    }
+    const float factor = a.norm != nullptr ? rsqrtf(__fdividef(square, static_cast<float>(a.in)) + a.eps) : 1;
+    output.write(a, upper * factor, lower * factor);
+  }
+}
+
 template <class T, bool kHalf>
 __global__ void __launch_bounds__(kThreads, 3) bulk_kernel(TileArgs a) {
   constexpr int kHeight = kHalf ? 8 : 16;
@@ -213,22 +237,7 @@ __global__ void __launch_bounds__(kThreads, 3) bulk_kernel(TileArgs a) {
     to += kWarps * a.rows * kHeight;
   }
   __syncthreads();
-  for (int32_t i = threadIdx.x; i < outputs; i += kThreads) {
-    if (i >= kThreads) {
-      output = Output<T, kHalf>(a, first, i);
-      output.load_residual(a);
-    }
-    const float* from = sums_at + (output.tile * kWarps * a.rows + output.row) * kHeight + output.index;
-    float upper = 0, lower = 0, square = 0;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      upper += from[w * a.rows * kHeight];
-      if (!kHalf) lower += from[w * a.rows * kHeight + 8];
-      square += squares[output.row][w];
-    }
-    const float factor = a.norm != nullptr ? rsqrtf(__fdividef(square, static_cast<float>(a.in)) + a.eps) : 1;
-    output.write(a, upper * factor, lower * factor);
-  }
+  finish<T, kHalf>(a, first, outputs, sums_at, squares, output);
 }
 
 template <class T, bool kHalf>

@@ -180,7 +180,10 @@ class Step {
     int32_t word = 0;
     const auto settle = [&] { backend_.copy_to_host(&word, positions_.as<void>(), 4); };
     ++key_;
-    for (int i = 0; i < 3; ++i) once();
+    for (int i = 0; i < 3; ++i) {  // after a copy, as in the engine, so that keys may be read ahead
+      backend_.copy_to_device(word_.as<void>(), &word, 4);
+      once();
+    }
     settle();
     std::vector<double> times;
     for (int sample = 0; sample < 7; ++sample) {
@@ -223,6 +226,7 @@ class Step {
     norm_ = backend_.allocate(ones.size() * 4);
     backend_.copy_to_device(norm_.as<void>(), ones.data(), ones.size() * 4);
     positions_out_ = backend_.allocate(static_cast<size_t>(max_rows_) * 4);
+    word_ = backend_.allocate(4);
   }
 
   Backend& backend_;
@@ -234,7 +238,7 @@ class Step {
   LinearWeight head_;
   std::vector<Buffer> caches_;
   Buffer norm_, x_, normed_, qkv_, attended_, gate_up_, gated_, angles_, last_, logits_;
-  Buffer positions_, sequences_, table_, heads_, logit_rows_, frequencies_, positions_out_;
+  Buffer positions_, sequences_, table_, heads_, logit_rows_, frequencies_, positions_out_, word_;
   BatchView batch_;
 };
 

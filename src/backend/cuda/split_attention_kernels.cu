@@ -265,8 +265,13 @@ class Running {
         load_matrices(matrix_at<S>(keys, 16 * m, 2 * i, true), k);
         mma<T>(scores[m], k[0], k[1], k[2], k[3], q_[2 * i], q_[2 * i + 1]);
       }
+      const bool whole = first >= share.begin && first + S::kKeys <= share.end;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
+        if (whole) {
+          scores[m][i] *= scale;
+          continue;
+        }
         const int32_t key = first + 16 * m + static_cast<int32_t>(threadIdx.x % 32 / 4) + i / 2 * 8;
         scores[m][i] = key >= share.begin && key < share.end ? scores[m][i] * scale : kNone;
       }
@@ -507,14 +512,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks) attend_split_kernel(A
   if (a.rotation.settled) wait_for_inputs();
   if (static_cast<int32_t>(blockIdx.y) >= share.pieces) return;
   Own<S> own;
-  if (tiles.has_own()) {
-    own.load(a, r, kv_head);
-    own.store(a, cache_row(a, table, position, kv_head));
-  }
+  if (tiles.has_own()) own.load(a, r, kv_head);
   const float scale = a.scale * 1.44269504f;  // 1 / log 2
   for (int32_t pass = 0; find_heads(a, kv_head, pass, piece); ++pass) {
     if (pass > 0) tiles.start();
     load_queries(a, r, piece);
+    // Not before those loads, which the compiler may not move across a store.
+    if (pass == 0 && tiles.has_own()) own.store(a, cache_row(a, table, position, kv_head));
     Running<S> running;
     running.load_queries(piece);
     tiles.attend(own, scale, running);
