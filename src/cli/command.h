@@ -54,6 +54,7 @@ Command list_command();
 Command logits_command();
 Command prompt_command();
 Command pull_command();
+Command quantize_command();
 Command render_command();
 Command rm_command();
 Command serve_command();

@@ -48,7 +48,7 @@ struct Entry {
 std::vector<Command> commands() {
   return {serve_command(),  chat_command(), generate_command(), inspect_command(), pull_command(),
           list_command(),   rm_command(),   tokenize_command(), render_command(),  prompt_command(),
-          logits_command(), eval_command(), bench_command()};
+          logits_command(), eval_command(), quantize_command(), bench_command()};
 }
 
 // Descriptors 0 to 2 are taken, so that no file that is opened later becomes standard output.
