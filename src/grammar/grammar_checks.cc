@@ -59,13 +59,19 @@ Status check_ebnf(std::string_view text) {
         last = inside.back();
         if (inside.size() > 1) inside.pop_back();
         break;
-      case '{':
-        last *= largest_count(text, at);
+      case '{': {
+        const bool plain = at > 0 && (text[at - 1] == ']' || text[at - 1] == '"');
+        const int64_t count = largest_count(text, at);
+        if (!plain && count > kMostGroupRepeats)
+          return make_error(Code::kInvalidArgument, "more than {} repetitions of a rule or group",
+                            kMostGroupRepeats);
+        last *= count;
         if (last > kMostRepeats)
           return make_error(Code::kInvalidArgument, "more than {} repetitions, nested ones multiplied",
                             kMostRepeats);
         inside.back() = std::max(inside.back(), last);
         break;
+      }
       default:
         break;
     }

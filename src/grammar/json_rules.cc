@@ -27,9 +27,8 @@ std::string JsonRules::space_body() {
   return fmt::format("\"\" | \" \" | \"\\n\" \" \"{{0,{}}}", kMostIndentation);
 }
 
-std::string JsonRules::string() {
-  return sequence({"[\"]", once("json_characters", &JsonRules::characters_body)});
-}
+std::string JsonRules::string() { return sequence({"[\"]", string_end()}); }
+std::string JsonRules::string_end() { return once("json_characters", &JsonRules::characters_body); }
 // The look-ahead lets the library decide most tokens that end a string when it compiles.
 std::string JsonRules::characters_body() {
   const std::string escape = once("json_escape", &JsonRules::escape_body);
@@ -41,10 +40,7 @@ std::string JsonRules::escape_body() {  // never half a surrogate pair
   return "[\"\\\\/bfnrt] | \"u\" ([0-9A-CEFa-cef] [0-9A-Fa-f] | [Dd] [0-7]) [0-9A-Fa-f] [0-9A-Fa-f]";
 }
 
-std::string JsonRules::character() { return once("json_character", &JsonRules::character_body); }
-std::string JsonRules::character_body() {
-  return fmt::format("{} | \"\\\\\" {}", kPlainCharacter, once("json_escape", &JsonRules::escape_body));
-}
+std::string JsonRules::plain_character() { return kPlainCharacter; }
 
 std::string JsonRules::integer() { return once("json_integer", &JsonRules::integer_body); }
 std::string JsonRules::integer_body() { return grammar::any_integer(); }

@@ -19,7 +19,8 @@ class JsonRules {
   // Names of rules, or expressions.
   std::string space();
   std::string string();
-  std::string character();  // of a string, escaped or not
+  std::string plain_character();  // of a string, one that needs no escape
+  std::string string_end();       // any more characters, and the quote
   std::string integer();
   std::string number();
   std::string any();         // value
@@ -40,7 +41,6 @@ class JsonRules {
   std::string once(const char* name, std::string (JsonRules::*body)());
   std::string space_body();
   std::string characters_body();
-  std::string character_body();
   std::string escape_body();
   std::string integer_body();
   std::string number_body();

@@ -2,17 +2,20 @@
 // tests/structured_output_test.py.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "grammar/testing.h"
 
 namespace whippet::grammar {
 namespace {
 
-using Texts = std::initializer_list<const char*>;
+using Texts = std::initializer_list<std::string>;
 
 void expect(const char* schema, Texts taken, Texts refused) {
   const Acceptor acceptor(json(schema));
-  for (const char* text : taken) EXPECT_TRUE(acceptor.takes(text)) << schema << " takes " << text;
-  for (const char* text : refused) EXPECT_FALSE(acceptor.takes(text)) << schema << " does not take " << text;
+  for (const std::string& text : taken) EXPECT_TRUE(acceptor.takes(text)) << schema << " takes " << text;
+  for (const std::string& text : refused)
+    EXPECT_FALSE(acceptor.takes(text)) << schema << " does not take " << text;
 }
 
 TEST(JsonSchema, MembersComeInOrderRequiredOnesAlways) {
@@ -68,8 +71,11 @@ TEST(JsonSchema, ArraysHoldToTheirItemsAndCounts) {
 }
 
 TEST(JsonSchema, StringsHoldToLengthPatternAndFormat) {
-  expect(R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("é\n€")"},
-         {R"("a")", R"("abcd")"});
+  expect(R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("é-€")"},
+         {R"("a")", R"("abcd")", R"("a\n")"});
+  expect(R"({"type":"string","minLength":2})", {R"("ab")", R"("ab\n")", R"("abcdef")"}, {R"("a")", R"("")"});
+  expect(R"({"type":"string","maxLength":300})", {R"("")", '"' + std::string(300, 'x') + '"'},
+         {'"' + std::string(301, 'x') + '"'});
   expect(R"({"type":"string","pattern":"^[A-Z]{3}$"})", {R"("ABC")"}, {R"("ABc")", R"("ABCD")"});
   expect(R"({"type":"string","format":"date"})", {R"("2024-02-28")"}, {R"("2024-02-30")", R"("2024-13-01")"});
   expect(R"({"type":"string","format":"date-time"})",

@@ -92,6 +92,9 @@ class RegexReader {
       return cursor_.error(fmt::format("more than {} repetitions, nested ones multiplied,", kMostRepeats));
     repeats_ = std::max(outer, repeats_);
     if (!counted) return part;
+    const bool holds_class = part.front() == '(' && part.find('[') != std::string::npos;
+    if (holds_class && std::max(low, high) > kMostGroupRepeats)
+      return cursor_.error(fmt::format("more than {} repetitions of a group", kMostGroupRepeats));
     cursor_.skip("?");  // a lazy one matches the same texts
     const char next = cursor_.peek();
     if (next == '*' || next == '+' || next == '?') return cursor_.error("a repetition of a repetition");

@@ -15,6 +15,8 @@ enum class RegexPlace {
 };
 
 constexpr int64_t kMostRepeats = 10'000;  // of {n,m}, minLength, minItems and their like, and of nested ones
+// The same of a group that holds classes, over whose copies the library would take seconds a token.
+constexpr int64_t kMostGroupRepeats = 128;
 
 // An EBNF expression of the texts that the whole expression matches; ^ at its beginning and $ at its end mean
 // nothing more. kInvalidArgument names what is wrong or no regular language (look-around, back references),

@@ -32,13 +32,13 @@ TEST(RegexGrammar, TakesWhatTheExpressionMatches) {
 
 TEST(RegexGrammar, NamesWhatIsNoRegularLanguageOrWrong) {
   const std::pair<const char*, const char*> cases[] = {
-      {"(?=a)b", "(?="},          {"(a)\\1", "back reference"},  {"\\bword", "\\b"},
-      {"(?i)a", "(?i"},           {"a(", "without its )"},       {"a)", "without its ("},
-      {"[a", "without its ]"},    {"*a", "nothing to repeat"},   {"a**", "repetition of"},
-      {"a{3,1}", "end is below"}, {"x^y", "^ inside"},           {"(a$)b", "$ inside"},
-      {"a{99999}", "10000"},      {"(a{200}){200}", "10000"},    {"\\p{L}", "\\p"},
-      {"a\\", "backslash"},       {"[z-a]", "before it begins"}, {"\xff", "UTF-8"},
-      {"[]", "empty class"}};
+      {"(?=a)b", "(?="},          {"(a)\\1", "back reference"}, {"\\bword", "\\b"},
+      {"(?i)a", "(?i"},           {"a(", "without its )"},      {"a)", "without its ("},
+      {"[a", "without its ]"},    {"*a", "nothing to repeat"},  {"a**", "repetition of"},
+      {"a{3,1}", "end is below"}, {"x^y", "^ inside"},          {"(a$)b", "$ inside"},
+      {"a{99999}", "10000"},      {"(a{200}){200}", "10000"},   {"([a-z]|x1){0,129}", "128"},
+      {"\\p{L}", "\\p"},          {"a\\", "backslash"},         {"[z-a]", "before it begins"},
+      {"\xff", "UTF-8"},          {"[]", "empty class"}};
   for (const auto& [expression, why] : cases) {
     const Result<std::string> result = regex_to_grammar(expression, RegexPlace::kText);
     ASSERT_FALSE(result.ok()) << expression;
