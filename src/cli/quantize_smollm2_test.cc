@@ -64,7 +64,8 @@ class DenseCopy {
 
   void add_norm(const std::string& from, const std::string& name, int32_t size) {
     std::vector<uint16_t> values;
-    for (const float value : *read_vector(gguf_, from, size)) values.push_back(f32_to_bf16(value));
+    const std::vector<float> norm = *read_vector(gguf_, from, size);
+    for (const float value : norm) values.push_back(f32_to_bf16(value));
     add(name, {size}, std::move(values));
   }
 
