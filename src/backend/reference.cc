@@ -112,6 +112,18 @@ void linear(ConstMat x, const CanonicalLinear& w, Mat out) {
   }
 }
 
+namespace {
+
+float in_two_planes(float x, float most) {
+  const float step = most / 127.0f;
+  const float steps = x * (127.0f / most);
+  const float whole = std::nearbyint(steps);
+  const float left = std::nearbyint((steps - whole) * 254.0f);
+  return whole * step + left * (step / 254.0f);
+}
+
+}  // namespace
+
 void round_inputs(ConstMat x, const LinearWeight& packed, Mat out) {
   for (int32_t r = 0; r < x.rows; ++r) {
     const float* in = x.row<float>(r);
@@ -134,7 +146,7 @@ void round_inputs(ConstMat x, const LinearWeight& packed, Mat out) {
       }
       for (const int32_t i : members)
         to[i] = !finite         ? std::numeric_limits<float>::quiet_NaN()
-                : most > 1e-30f ? std::nearbyint(in[i] * (127.0f / most)) * (most / 127.0f)
+                : most > 1e-30f ? in_two_planes(in[i], most)
                                 : 0.0f;
     }
   }

@@ -142,7 +142,7 @@ TEST_F(SmolLm2, TheFastPathStaysCloseToFp32) {
               divergence / positions, format_bytes(fast.model.weights.bytes()).c_str(),
               format_bytes(exact.model.weights.bytes()).c_str());
   // The kernels round inputs of quantised weights to 8 bits by group: 0.5 % (rms) of each product.
-  EXPECT_GE(same, 0.95 * positions);
+  EXPECT_GE(same, 0.97 * positions);
   EXPECT_LE(divergence / positions, 0.01);
 }
 

@@ -76,10 +76,10 @@ Result<LinearWeight> CpuBackend::pack(const CanonicalLinear& weight, ComputeType
   make_room_for_sampling(weight.out);
   const size_t row = packed->input_type == DType::kBF16 ? sizeof(uint32_t) * num_pairs(*packed)
                      : packed->input_type == DType::kI8
-                         ? size_t{1} * num_groups(*packed) * group_columns(*packed)
+                         ? size_t{kInputPlanes} * num_groups(*packed) * group_columns(*packed)
                          : 0;
   if (kRoundedRows * row > rounded_.bytes()) rounded_ = Buffer::host(kRoundedRows * row);
-  const size_t groups = kRoundedRows * num_groups(*packed) * sizeof(InputGroup);
+  const size_t groups = kRoundedRows * kInputPlanes * num_groups(*packed) * sizeof(InputGroup);
   if (groups > input_groups_.bytes()) input_groups_ = Buffer::host(groups);
   if (packed->order != nullptr && packed->columns > gathered_columns_) {
     gathered_columns_ = packed->columns;
@@ -158,8 +158,8 @@ void CpuBackend::for_pieces(const LinearWeight& w, int32_t rows, int32_t tile_pa
 }
 
 void CpuBackend::product_of_codes(ConstMat x, const LinearWeight& w, Mat out) {
-  const GroupShape shape{w.columns, w.group, group_columns(w), w.code_offset};
-  const int64_t groups = num_groups(w), row_bytes = groups * shape.group_columns;
+  const GroupShape shape{w.columns, w.group, group_columns(w), w.code_offset, num_groups(w)};
+  const int64_t groups = int64_t{kInputPlanes} * shape.groups, row_bytes = groups * shape.group_columns;
   auto* rounded = rounded_.as<int8_t>();
   auto* inputs = input_groups_.as<InputGroup>();
   for_rows(x.rows, w.columns, [&](int32_t begin, int32_t end) {
@@ -175,7 +175,7 @@ void CpuBackend::product_of_codes(ConstMat x, const LinearWeight& w, Mat out) {
   whole.half_min = w.min_type == DType::kF16;
   whole.bias = w.bias;
   whole.out = w.out;
-  whole.groups = static_cast<int32_t>(groups);
+  whole.groups = shape.groups;
   whole.group_columns = shape.group_columns;
   whole.y_stride = out.stride;
   const auto kernel = kernels_.dots.linear_coded[w.kind == LinearKind::kInt8 ? 0 : 1];

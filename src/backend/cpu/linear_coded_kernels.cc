@@ -1,7 +1,9 @@
-// Products of codes with inputs that were rounded to 8-bit integers, whose sums over a group are exact. On
+// Products of codes with inputs as two planes of 8-bit integers, the rounded inputs and what rounding left of
+// them: 16 bits together, since 8 alone move the answers of small models. Sums over a group are exact. On
 // every instruction set, for any number of rows and panels, an output is
-//   sum = bias, then for rising groups: sum = fma(float(start + sum of code * q), x scale * scale, sum),
-//                                       sum = fma(x sum, min, sum) where there is a min
+//   sum = bias, then for rising groups and in each for both planes:
+//     sum = fma(float(start + sum of code * q), x scale * scale, sum)
+//     sum = fma(x sum, min, sum) where there is a min
 // Many rows pass a stretch of groups that stays in the first cache; their sums are carried in y.
 #include "backend/cpu/kernel_functions.h"
 #include "simd_convert.h"
@@ -67,6 +69,9 @@ WH_SIMD Vec load_factor(const void* factors, bool half, int64_t at) {
               : load(static_cast<const float*>(factors) + at);
 }
 
+// Of one row, both planes.
+WH_SIMD int64_t row_groups(const CodedTask& task) { return int64_t{kInputPlanes} * task.groups; }
+
 template <int kRows, int kPanels>
 WH_SIMD void end_group(const CodedTask& task, int32_t panel, int32_t g, const InputGroup* inputs,
                        const Ints (&parts)[kRows][kPanels], Vec (&sums)[kRows][kPanels]) {
@@ -76,13 +81,13 @@ WH_SIMD void end_group(const CodedTask& task, int32_t panel, int32_t g, const In
     const Vec scale = load_factor(task.scale, task.half_scale, at);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
-      sums[r][p] = fma(to_float(parts[r][p]),
-                       broadcast(inputs[static_cast<int64_t>(r) * task.groups].scale) * scale, sums[r][p]);
+      sums[r][p] =
+          fma(to_float(parts[r][p]), broadcast(inputs[row_groups(task) * r].scale) * scale, sums[r][p]);
     if (task.min == nullptr) continue;
     const Vec min = load_factor(task.min, task.half_min, at);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
-      sums[r][p] = fma(broadcast(inputs[static_cast<int64_t>(r) * task.groups].sum), min, sums[r][p]);
+      sums[r][p] = fma(broadcast(inputs[row_groups(task) * r].sum), min, sums[r][p]);
   }
 }
 
@@ -94,10 +99,11 @@ WH_SIMD int32_t valid_outputs(const CodedTask& task, int32_t panel) {
 template <class Kind, int kRows, int kPanels>
 void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int32_t end) {
   const int64_t bytes = group_bytes<Kind>(task), panel_stride = bytes * task.groups;
-  const int64_t x_stride = static_cast<int64_t>(task.groups) * task.group_columns;
+  const int64_t plane = static_cast<int64_t>(task.groups) * task.group_columns;
+  const int64_t x_stride = plane * kInputPlanes;
   const uint8_t* codes = task.codes + panel * panel_stride + begin * bytes;
   const int8_t* x = task.x + row * x_stride + static_cast<int64_t>(begin) * task.group_columns;
-  const InputGroup* inputs = task.inputs + static_cast<int64_t>(row) * task.groups + begin;
+  const InputGroup* inputs = task.inputs + row * row_groups(task) + begin;
   float* y = task.y + row * task.y_stride + panel * 16;
   Vec sums[kRows][kPanels];
 #pragma GCC unroll 8
@@ -110,14 +116,17 @@ void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int3
                                           : zero();
   }
   for (int32_t g = begin; g < end; ++g, codes += bytes, x += task.group_columns, ++inputs) {
-    Ints parts[kRows][kPanels];
+    for (int i = 0; i < kInputPlanes; ++i) {
+      const InputGroup* of_plane = inputs + static_cast<int64_t>(i) * task.groups;
+      Ints parts[kRows][kPanels];
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
+      for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
-      for (int p = 0; p < kPanels; ++p)
-        parts[r][p] = ints(inputs[static_cast<int64_t>(r) * task.groups].start);
-    add_group<Kind, kRows, kPanels>(codes, panel_stride, task.group_columns, x, x_stride, parts);
-    end_group<kRows, kPanels>(task, panel, g, inputs, parts, sums);
+        for (int p = 0; p < kPanels; ++p) parts[r][p] = ints(of_plane[row_groups(task) * r].start);
+      add_group<Kind, kRows, kPanels>(codes, panel_stride, task.group_columns, x + i * plane, x_stride,
+                                      parts);
+      end_group<kRows, kPanels>(task, panel, g, of_plane, parts, sums);
+    }
   }
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
@@ -170,9 +179,16 @@ void linear_coded(const CodedTask& task) {
     for (; panel < task.panel_end; ++panel) panels_of_many<Kind, 1>(task, panel);
 }
 
-// q = round(x * 127 / largest |x|) of one group; a group of (nearly) nothing is 0. What is not finite makes
-// the scale NaN, and with it everything that hangs on it.
+InputGroup input_group(const GroupShape& shape, float scale, Vec total) {
+  const float whole = sum(total);  // exact: at most kMaxGroup * 127
+  return {scale, scale * whole, -shape.code_offset * static_cast<int32_t>(whole)};
+}
+
+// q = round(x * 127 / largest |x|) of one group, and the same of what that leaves, at most half a step, in
+// steps of 1 / 254; a group of (nearly) nothing is 0. What is not finite makes the scale NaN, and with it
+// everything that hangs on it. The second plane lies `plane` behind in q, shape.groups in group.
 void round_group(const float* x, int32_t count, const GroupShape& shape, int8_t* q, InputGroup* group) {
+  const int64_t plane = static_cast<int64_t>(shape.groups) * shape.group_columns;
   Vec most = zero(), nothing = zero();
   for (int32_t c = 0; c < count; c += 16) {
     const Vec each = c + 16 <= count ? load(x + c) : load_n(x + c, count - c);
@@ -182,21 +198,24 @@ void round_group(const float* x, int32_t count, const GroupShape& shape, int8_t*
   const float limit = largest(most), broken = sum(nothing);
   if (broken != 0 || !(limit > 1e-30f)) {
     __builtin_memset(q, 0, static_cast<uint64_t>(shape.group_columns));
-    *group = {broken, broken, 0};
+    __builtin_memset(q + plane, 0, static_cast<uint64_t>(shape.group_columns));
+    group[0] = group[shape.groups] = {broken, broken, 0};
     return;
   }
-  const Vec factor = broadcast(127.0f / limit);
-  Vec total = zero();
+  const float step = limit / 127.0f;
+  const Vec factor = broadcast(127.0f / limit), finer = broadcast(254.0f);
+  Vec total = zero(), rest = zero();
   for (int32_t c = 0; c < shape.group_columns; c += 16) {
     const Vec each = c + 16 <= count ? load(x + c) : c < count ? load_n(x + c, count - c) : zero();
-    const Vec whole = round(each * factor);
+    const Vec steps = each * factor, whole = round(steps);
+    const Vec left = round((steps - whole) * finer);
     store_integers(q + c, whole, smaller(16, shape.group_columns - c));
+    store_integers(q + plane + c, left, smaller(16, shape.group_columns - c));
     total = total + whole;
+    rest = rest + left;
   }
-  const float whole_sum = sum(total);  // exact: at most kMaxGroup * 127
-  group->scale = limit / 127.0f;
-  group->sum = group->scale * whole_sum;
-  group->start = -shape.code_offset * static_cast<int32_t>(whole_sum);
+  group[0] = input_group(shape, step, total);
+  group[shape.groups] = input_group(shape, step / 254.0f, rest);
 }
 
 }  // namespace
