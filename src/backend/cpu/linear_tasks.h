@@ -37,7 +37,8 @@ struct GroupShape {
   int32_t groups;         // of a row
 };
 
-// The same with codes and scales by group against inputs rounded to integers in planes (linear_coded_kernels.cc).
+// The same with codes and scales by group against inputs rounded to integers in planes
+// (linear_coded_kernels.cc).
 struct CodedTask {
   const uint8_t* codes;       // see pack.h
   const void *scale, *min;    // [panels][groups][16]; min may be nullptr
