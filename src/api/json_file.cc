@@ -4,31 +4,13 @@
 #include <iterator>
 #include <limits>
 
+#include "base/json_nesting.h"
+
 namespace whippet {
 namespace {
 
 constexpr uint64_t kLargestJsonFile = 256 << 20;
 constexpr int kDeepest = 100;
-
-// Brackets outside of strings. Counts too much in what is no JSON, which the parser refuses anyway.
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 // nlohmann's message without its number: "[json.exception.parse_error.101] parse error at line 1, ...".
 std::string reason(const std::exception& failure) {
@@ -41,7 +23,8 @@ std::string reason(const std::exception& failure) {
 
 template <class Json>
 Result<Json> parse_json(std::string_view text) {
-  if (too_deep(text)) return make_error(Code::kInvalidArgument, "JSON nests deeper than {} levels", kDeepest);
+  if (json_nesting(text) > kDeepest)
+    return make_error(Code::kInvalidArgument, "JSON nests deeper than {} levels", kDeepest);
   try {
     return Json::parse(text);
   } catch (const std::exception& failure) {

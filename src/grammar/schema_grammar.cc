@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/json_nesting.h"
 #include "grammar/schema_reader.h"
 
 namespace whippet::grammar {
@@ -40,25 +41,6 @@ bool stands_alone(const Schema& schema, std::string_view keyword) {
 }
 
 }  // namespace
-
-int json_nesting(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
 
 Result<std::string> SchemaReader::value(const SchemaAt& place) {
   if (place.schema == true) return json_.any();

@@ -18,9 +18,6 @@ constexpr int kMostSchemaDepth = 64;
 // at all. kInvalidArgument names the keyword, its place and what to do. Any thread.
 Result<std::string> schema_to_grammar(std::string_view json_schema, bool white_space, Rules& rules);
 
-// The deepest nesting of a JSON text, found without reading it: what is too deep is not even parsed.
-int json_nesting(std::string_view text);
-
 // Any JSON object.
 std::string object_grammar(bool white_space, Rules& rules);
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_nesting.h"
 #include "grammar/grammar_checks.h"
 #include "grammar/regex_grammar.h"
 #include "grammar/rules.h"
