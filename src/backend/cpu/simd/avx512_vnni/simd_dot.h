@@ -2,7 +2,7 @@
 // the set is avx512's.
 #pragma once
 
-#include "simd_memory.h"
+#include "simd_ints.h"
 
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
@@ -10,33 +10,15 @@ namespace {
 constexpr int kDotRows = 4, kDotPanels = 3;                       // tile of linear_coded
 constexpr int dot_panels(int rows) { return rows <= 3 ? 4 : 3; }  // of few rows
 
-struct Ints {  // one for each output
-  __m512i v;
-};
-struct Bytes {  // [16 outputs][4 columns], unsigned
-  __m512i v;
-};
 struct Inputs {  // the same four columns for every output
   __m512i v;
 };
 
-WH_SIMD Ints ints(int32_t x) { return {_mm512_set1_epi32(x)}; }
-WH_SIMD Vec to_float(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
-WH_SIMD Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-WH_SIMD Bytes low_nibbles(Bytes b) { return {_mm512_and_si512(b.v, _mm512_set1_epi8(15))}; }
-WH_SIMD Bytes high_nibbles(Bytes b) {
-  return {_mm512_and_si512(_mm512_srli_epi16(b.v, 4), _mm512_set1_epi8(15))};
-}
 WH_SIMD Inputs inputs(const int8_t* q) {
   int32_t four;
   __builtin_memcpy(&four, q, sizeof(four));
   return {_mm512_set1_epi32(four)};
 }
 WH_SIMD Ints dot(Bytes w, Inputs x, Ints sum) { return {_mm512_dpbusd_epi32(sum.v, w.v, x.v)}; }
-// Integers within a byte's range; n is 8 or 16.
-WH_SIMD void store_integers(int8_t* p, Vec a, int n) {
-  _mm512_mask_cvtepi32_storeu_epi8(p, first(n), _mm512_cvtps_epi32(a.v));
-}
-
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA
