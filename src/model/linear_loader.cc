@@ -1,21 +1,15 @@
 #include "model/linear_loader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
+
+#include "model/formats/stored.h"
 
 namespace whippet {
 namespace {
 
 std::string without_last_part(const std::string& tensor) { return tensor.substr(0, tensor.rfind('.')); }
-
-template <class T>
-T load_at(std::span<const std::byte> data, size_t index) {
-  T value;
-  std::memcpy(&value, data.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 }  // namespace
 
@@ -23,22 +17,11 @@ Result<std::vector<float>> read_vector(const Checkpoint& checkpoint, const std::
   const int64_t shape[] = {size};
   WH_ASSIGN(const TensorView* tensor, checkpoint.require(name, shape));
   std::vector<float> values(static_cast<size_t>(size));
-  for (size_t i = 0; i < values.size(); ++i) {
-    switch (tensor->type) {
-      case StorageType::kF32:
-        values[i] = load_at<float>(tensor->data, i);
-        break;
-      case StorageType::kF16:
-        values[i] = f16_to_f32(load_at<uint16_t>(tensor->data, i));
-        break;
-      case StorageType::kBF16:
-        values[i] = bf16_to_f32(load_at<uint16_t>(tensor->data, i));
-        break;
-      default:
-        return make_error(Code::kUnsupported, "tensor {}: expected type F32, F16 or BF16, found {}", name,
-                          tensor->type_name);
-    }
+  if (!is_float_type(tensor->type)) {
+    return make_error(Code::kUnsupported, "tensor {}: expected type F32, F16 or BF16, found {}", name,
+                      tensor->type_name);
   }
+  for (size_t i = 0; i < values.size(); ++i) values[i] = float_at(*tensor, static_cast<int64_t>(i));
   return values;
 }
 

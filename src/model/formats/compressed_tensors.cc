@@ -120,18 +120,11 @@ Status read_order(const Checkpoint& checkpoint, const std::string& name, const L
   if (order == nullptr) return {};
   if (order->type != StorageType::kI32 || order->shape != std::vector<int64_t>{layer.in})
     return corrupt(*order, fmt::format("I32 [{}]", layer.in));
-  std::vector<int32_t> groups(static_cast<size_t>(layer.in));
+  if (stored_at<int32_t>(*order, 0) == -1) return {};  // "not set"
+  WH_ASSIGN(std::vector<int32_t> groups, read_group_of_input(*order, layer.groups));
   bool in_order = true;
-  for (int32_t i = 0; i < layer.in; ++i) {
-    const auto group = stored_at<int32_t>(*order, i);
-    if (group == -1 && i == 0) return {};  // "not set"
-    if (group < 0 || group >= layer.groups) {
-      return make_error(Code::kCorrupt, "tensor {}: input {} is in group {}, and there are {}", order->name,
-                        i, group, layer.groups);
-    }
-    groups[static_cast<size_t>(i)] = group;
-    in_order = in_order && group == i / result.group;
-  }
+  for (int32_t i = 0; i < layer.in; ++i)
+    in_order = in_order && groups[static_cast<size_t>(i)] == i / result.group;
   if (!in_order) result.g_idx = std::move(groups);
   return {};
 }

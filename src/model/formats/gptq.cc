@@ -93,14 +93,7 @@ Status read_groups(const Checkpoint& checkpoint, const std::string& name, const 
     return make_error(Code::kCorrupt, "tensor {}: expected type I32, found {}", tensor->name,
                       tensor->type_name);
   }
-  std::vector<int32_t> groups(static_cast<size_t>(layer.in));
-  for (size_t i = 0; i < groups.size(); ++i) {
-    groups[i] = stored_at<int32_t>(*tensor, static_cast<int64_t>(i));
-    if (groups[i] < 0 || groups[i] >= layer.groups) {
-      return make_error(Code::kCorrupt, "tensor {}: input {} is in group {}, and there are {}", tensor->name,
-                        i, groups[i], layer.groups);
-    }
-  }
+  WH_ASSIGN(std::vector<int32_t> groups, read_group_of_input(*tensor, layer.groups));
   const auto first = static_cast<int32_t>(std::count(groups.begin(), groups.end(), 0));
   bool in_order = first > 0;
   for (int32_t i = 0; in_order && i < layer.in; ++i) in_order = groups[static_cast<size_t>(i)] == i / first;

@@ -82,6 +82,18 @@ Result<int32_t> group_size(const Checkpoint& checkpoint, const std::string& tens
       in, groups, fmt::join(said, ", "));
 }
 
+Result<std::vector<int32_t>> read_group_of_input(const TensorView& tensor, int32_t groups) {
+  std::vector<int32_t> group_of(tensor.data.size() / sizeof(int32_t));
+  for (size_t i = 0; i < group_of.size(); ++i) {
+    group_of[i] = stored_at<int32_t>(tensor, static_cast<int64_t>(i));
+    if (group_of[i] < 0 || group_of[i] >= groups) {
+      return make_error(Code::kCorrupt, "tensor {}: input {} is in group {}, and there are {}", tensor.name,
+                        i, group_of[i], groups);
+    }
+  }
+  return group_of;
+}
+
 const nlohmann::json& quantization_config(const Checkpoint& checkpoint) {
   static const nlohmann::json none = nlohmann::json::object();
   for (const char* key : {"quantization_config", "compression_config"}) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "model/checkpoint.h"
@@ -40,6 +41,9 @@ Result<const TensorView*> require_floats(const Checkpoint& checkpoint, const std
 // doubt, else from the config. kCorrupt where the two do not go together.
 Result<int32_t> group_size(const Checkpoint& checkpoint, const std::string& tensor, int64_t in,
                            int64_t groups);
+
+// The group of each of `in` inputs, from a tensor I32 [in] that says it. kCorrupt where one is in no group.
+Result<std::vector<int32_t>> read_group_of_input(const TensorView& tensor, int32_t groups);
 
 // config.json's quantization_config, an object; an empty one where there is none.
 const nlohmann::json& quantization_config(const Checkpoint& checkpoint);
