@@ -14,6 +14,7 @@ using boost::system::error_code;
 
 constexpr uint32_t kMaxHead = 16 << 10;
 constexpr size_t kMaxTarget = 8 << 10;
+constexpr size_t kSmallestChunks = 5;  // "0\r\n\r\n", a chunked body without a byte
 
 // A body that grows with what arrives: nothing is reserved for what is only announced.
 struct GrowingBody {
@@ -99,6 +100,10 @@ RequestReader::State RequestReader::read(std::string_view bytes, size_t& used) {
     if (beast.is_header_done()) {
       if (!has_head_) return read_head();
       beast.eager(true);
+      // The parser takes for granted that a last chunk comes with more before it; where it is the first, it
+      // has to be whole. A chunked body that is still empty has at least these bytes to come.
+      if (beast.chunked() && beast.get().body().empty() && bytes.size() - used < kSmallestChunks)
+        return State::kNeedMore;
     }
     if (used == bytes.size()) return State::kNeedMore;
     error_code failure;

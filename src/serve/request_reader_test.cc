@@ -97,6 +97,17 @@ TEST(RequestReader, AChunkedBodyIsPutTogether) {
   }
 }
 
+TEST(RequestReader, AChunkedBodyMayBeEmptyHoweverItIsCut) {
+  const std::string head = "POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string last : {"0\r\n\r\n", "0;x=y\r\n\r\n", "0\r\nTrailer: y\r\n\r\n"})
+    for (const size_t step : {1u, 2u, 3u, 4u, 1000u}) {
+      const Read read = read_all(head + last + "GET /next", step);
+      ASSERT_EQ(read.requests.size(), 1u) << last << step << read.problem;
+      EXPECT_EQ(read.requests[0].body, "");
+      EXPECT_EQ(read.status, 0);
+    }
+}
+
 TEST(RequestReader, WhatIsTooLargeIsRefusedBeforeItIsRead) {
   const std::string announced = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n";
   EXPECT_EQ(read_all(announced, 1000).status, 413);
