@@ -100,12 +100,13 @@ RequestReader::State RequestReader::read(std::string_view bytes, size_t& used) {
     if (beast.is_header_done()) {
       if (!has_head_) return read_head();
       beast.eager(true);
-      // The parser takes for granted that a last chunk comes with more before it; where it is the first, it
-      // has to be whole. A chunked body that is still empty has at least these bytes to come.
-      if (beast.chunked() && beast.get().body().empty() && bytes.size() - used < kSmallestChunks)
-        return State::kNeedMore;
     }
     if (used == bytes.size()) return State::kNeedMore;
+    // The parser takes for granted that a last chunk comes with more before it; where it is the first, it has
+    // to be whole.
+    if (beast.is_header_done() && beast.chunked() && beast.get().body().empty() && bytes[used] == '0' &&
+        bytes.size() - used < kSmallestChunks)
+      return State::kNeedMore;
     error_code failure;
     used += beast.put(boost::asio::buffer(bytes.data() + used, bytes.size() - used), failure);
     if (failure == http::error::need_more) return State::kNeedMore;
