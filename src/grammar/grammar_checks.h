@@ -9,7 +9,7 @@
 namespace whippet::grammar {
 
 constexpr size_t kMostRules = 4000;
-constexpr size_t kMostGrammarBytes = 256 * 1024;
+constexpr size_t kMostGrammarBytes = 512 * 1024;
 
 // Size, depth of parentheses, repetition counts (nested ones multiplied); rules and `root` are the library's
 // to check.

@@ -1,5 +1,6 @@
 #include "grammar/json_rules.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "grammar/number_grammar.h"
@@ -29,12 +30,36 @@ std::string JsonRules::space_body() {
 
 std::string JsonRules::string() { return sequence({"[\"]", string_end()}); }
 std::string JsonRules::string_end() { return once("json_characters", &JsonRules::characters_body); }
+std::string JsonRules::characters_body() { return characters(true, "json_characters"); }
+
 // The look-ahead lets the library decide most tokens that end a string when it compiles.
-std::string JsonRules::characters_body() {
-  const std::string escape = once("json_escape", &JsonRules::escape_body);
-  const std::string next = "json_characters";
-  return fmt::format("(\"\\\"\" | {} {} | \"\\\\\" {} {}) (= {} [,}}\\]:])", kPlainCharacter, next, escape,
-                     next, space());
+std::string JsonRules::characters(bool may_end, const std::string& next) {
+  std::vector<std::string> ways;
+  if (may_end) ways.push_back("\"\\\"\"");
+  if (!next.empty()) {
+    const std::string escape = once("json_escape", &JsonRules::escape_body);
+    ways.push_back(sequence({kPlainCharacter, next}));
+    ways.push_back(sequence({"\"\\\\\"", escape, next}));
+  }
+  return fmt::format("{} (= {} [,}}\\]:])", choices(ways), space());
+}
+
+// A rule for what is left of each count, shared by all strings that come to the same rest. One rule whose
+// counter the library unrolls is decided token by token near its end, which takes milliseconds.
+std::string JsonRules::string_of(int64_t low, int64_t high) {
+  const auto name = [this](int64_t least, int64_t most) {
+    return least == 0 && most < 0 ? string_end() : fmt::format("json_characters_{}_{}", least, most);
+  };
+  int64_t least = low, most = high;
+  const std::string first = name(least, most);
+  while ((least > 0 || most > 0) && !rules_.has(name(least, most))) {
+    const int64_t then_least = std::max<int64_t>(least - 1, 0), then_most = most < 0 ? -1 : most - 1;
+    rules_.define(name(least, most), characters(least == 0, name(then_least, then_most)));
+    least = then_least;
+    most = then_most;
+  }
+  if (most == 0 && !rules_.has(name(0, 0))) rules_.define(name(0, 0), characters(true, ""));
+  return sequence({"[\"]", first});
 }
 std::string JsonRules::escape_body() {  // never half a surrogate pair
   return "[\"\\\\/bfnrt] | \"u\" ([0-9A-CEFa-cef] [0-9A-Fa-f] | [Dd] [0-7]) [0-9A-Fa-f] [0-9A-Fa-f]";

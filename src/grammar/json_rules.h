@@ -19,8 +19,9 @@ class JsonRules {
   // Names of rules, or expressions.
   std::string space();
   std::string string();
+  // low..high characters; high -1: no end. A rule a character: for counts of a few hundred at most.
+  std::string string_of(int64_t low, int64_t high);
   std::string plain_character();  // of a string, one that needs no escape
-  std::string string_end();       // any more characters, and the quote
   std::string integer();
   std::string number();
   std::string any();         // value
@@ -40,7 +41,9 @@ class JsonRules {
  private:
   std::string once(const char* name, std::string (JsonRules::*body)());
   std::string space_body();
+  std::string string_end();  // any more characters, and the quote
   std::string characters_body();
+  std::string characters(bool may_end, const std::string& next);
   std::string escape_body();
   std::string integer_body();
   std::string number_body();

@@ -1,5 +1,6 @@
 // What grammars of JSON schemas take. Hundreds of generated schemas and an independent validator:
 // tests/structured_output_test.py.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -45,6 +46,18 @@ TEST(JsonSchema, OtherMembersComeLastAndUnderOtherNames) {
   expect(R"({"type":"object","required":["k"]})", {R"({"k":[1]})"}, {"{}"});
 }
 
+TEST(JsonSchema, ManyMembersKeepTheirOrderAndMayBeLeftOut) {
+  std::string schema =
+      R"({"type":"object","additionalProperties":{"type":"null"},"required":["m50"],"properties":{)";
+  for (int i = 0; i < 100; ++i)
+    schema += fmt::format(R"({}"m{}":{{"type":"integer"}})", i == 0 ? "" : ",", i);
+  expect((schema + "}}").c_str(),
+         {R"({"m50":1})", R"({"m0":1,"m49":1,"m50":1})", R"({"m1":1,"m50":1,"m99":1,"x":null,"y":null})",
+          R"({"m50":1,"m51":2,"m85":3})", R"({"m50":1,"x":null})"},
+         {"{}", R"({"m0":1})", R"({"m49":1,"m51":1})", R"({"m50":1,"m0":1})", R"({"m50":1,"m50":1})",
+          R"({"x":null,"m50":1})", R"({"m50":1,"m99":1,"m51":1})", R"({"m50":1,"m100":1})"});
+}
+
 TEST(JsonSchema, NamesOfMembersThatAreKeywordsElsewhereStayApart) {
   expect(R"({"properties":{"p":{"properties":{"title":{"type":"integer"}},"required":["title"]},
              "q":{"properties":{"description":{"type":"integer"}},"required":["description"]}},
@@ -71,8 +84,13 @@ TEST(JsonSchema, ArraysHoldToTheirItemsAndCounts) {
 }
 
 TEST(JsonSchema, StringsHoldToLengthPatternAndFormat) {
-  expect(R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("é-€")"},
-         {R"("a")", R"("abcd")", R"("a\n")"});
+  expect(R"({"type":"string","minLength":2,"maxLength":3})",
+         {R"("ab")", R"("é-€")", R"("a\n")", R"("\"\u00e9\\")"},
+         {R"("a")", R"("abcd")", R"("\n")", R"("\u00e9")", R"("\n\n\n\n")", "\"a\nb\""});
+  expect(R"({"type":"string","maxLength":0})", {R"("")"}, {R"("a")", R"("\n")"});
+  expect(R"({"type":"string","minLength":3,"maxLength":3})", {R"("abc")"}, {R"("ab")", R"("abcd")"});
+  expect(R"({"type":"string","minLength":300})", {'"' + std::string(301, 'x') + '"'},
+         {'"' + std::string(299, 'x') + '"'});
   expect(R"({"type":"string","minLength":2})", {R"("ab")", R"("ab\n")", R"("abcdef")"}, {R"("a")", R"("")"});
   expect(R"({"type":"string","maxLength":300})", {R"("")", '"' + std::string(300, 'x') + '"'},
          {'"' + std::string(301, 'x') + '"'});

@@ -9,7 +9,9 @@
 namespace whippet::grammar {
 namespace {
 
-constexpr size_t kLongestName = 200;  // characters of a member beside which others are allowed
+constexpr size_t kLongestInline = 16;  // of an expression; a longer one that stands in many places is a rule
+constexpr size_t kSideBySide = 32;     // members that may be next, in one rule
+constexpr size_t kLongestName = 200;   // characters of a member beside which others are allowed
 
 const Schema& no_members() {
   static const Schema kNone = Schema::object();
@@ -186,7 +188,34 @@ Result<std::string> SchemaReader::other_key(const SchemaAt& place, const Schema&
   return json_.rules().add("key", sequence({"\"\\\"\"", other_rest(names, 0, names.size(), 0)}));
 }
 
-// In the order of `properties`. rest[i]: what may follow once something stands before member i.
+// At least one of the members, in their order, with all that must be there; behind them any of `other`, where
+// there is one. What may be next stands side by side in one rule, whose names the library then reads as one
+// tree; of a chain of rules it would follow each on its own.
+std::string SchemaReader::members_in_order(const std::vector<std::string>& member,
+                                           const std::vector<bool>& must, const std::string& other) {
+  const std::string others = other.empty() ? "" : repeat(sequence({json_.comma(), other}), 0, -1);
+  std::string rest = others;      // behind member i
+  std::vector<std::string> ways;  // members i, i + 1, ... up to one that must be there, each with its rest
+  std::vector<std::string> next(member.size());  // [i]: the rule of those ways
+  bool open = true;                              // none of members i, i + 1, ... must be there
+  for (size_t i = member.size(); i-- > 0;) {
+    if (must[i]) ways.clear();
+    open = open && !must[i];
+    ways.insert(ways.begin(), sequence({member[i], rest}));
+    if (ways.size() > kSideBySide) {
+      ways.resize(kSideBySide);
+      ways.push_back(next[i + kSideBySide]);
+    }
+    if (i == 0) break;
+    next[i] = ways.size() == 1 ? ways[0] : json_.rules().add("members", choices(ways));
+    rest = sequence({json_.comma(), next[i]});
+    if (open) rest = others.empty() ? repeat(rest, 0, 1) : choices({rest, others});
+    if (rest.size() > kLongestInline) rest = json_.rules().add("rest", rest);
+  }
+  if (open && !other.empty()) ways.push_back(sequence({other, others}));
+  return choices(ways);
+}
+
 Result<std::string> SchemaReader::named_members(const SchemaAt& place, const std::string& other) {
   WH_ASSIGN(const std::vector<std::string> required, required_names(place));
   Schema members = place.has("properties") ? place.schema.at("properties") : no_members();
@@ -209,32 +238,18 @@ Result<std::string> SchemaReader::named_members(const SchemaAt& place, const std
   std::vector<std::string> member;
   std::vector<bool> must;
   for (const auto& [name, schema] : members.items()) {
-    WH_ASSIGN(const std::string held, value({schema, place.path + "/properties/" + name, place.depth + 1}));
+    WH_ASSIGN(std::string held, value({schema, place.path + "/properties/" + name, place.depth + 1}));
+    if (held.size() > kLongestInline) held = json_.rules().add("value", std::move(held));
     must.push_back(std::ranges::find(required, name) != required.end());
-    const bool before_all_required = std::ranges::find(must, true) == must.end() || !must.front();
     member.push_back(json_.member(json_.constant(name), held));
-    if (before_all_required && count > 1) member.back() = json_.rules().add("member", member.back());
   }
-  std::string others;  // members without a name, each with a comma before it
-  std::string first_other;
+  std::string first_other;  // members without a name
   if (!other.empty()) {
     WH_ASSIGN(const std::string key, other_key(place, members));
     first_other = json_.rules().add("member", json_.member(key, other));
-    others = repeat(sequence({json_.comma(), first_other}), 0, -1);
-  }
-  std::string rest = others;  // behind member i
-  std::string begin =
-      first_other.empty() ? "" : sequence({first_other, others});  // members from i on, at least one
-  for (size_t i = count; i-- > 0;) {
-    const bool shared = !must[i] || i > 0;
-    if (shared && rest.size() > 40) rest = json_.rules().add("rest", rest);
-    const std::string with = sequence({member[i], rest});
-    begin = must[i] || begin.empty() ? with : json_.rules().add("begin", choices({with, begin}));
-    const std::string next = sequence({json_.comma(), member[i], rest});
-    rest = must[i] ? next : rest.empty() ? repeat(next, 0, 1) : choices({next, rest});
   }
   const bool may_be_empty = required.empty();
-  return json_.rules().add("object", json_.braces(begin, may_be_empty));
+  return json_.rules().add("object", json_.braces(members_in_order(member, must, first_other), may_be_empty));
 }
 
 }  // namespace whippet::grammar

@@ -65,6 +65,8 @@ class SchemaReader {
   Result<std::string> named_members(const SchemaAt& place, const std::string& other_value);
   Result<std::string> map_of(const SchemaAt& place, const std::string& key, const std::string& value);
   Result<std::string> other_value(const SchemaAt& place, bool open);
+  std::string members_in_order(const std::vector<std::string>& member, const std::vector<bool>& must,
+                               const std::string& other);
   Result<std::string> other_key(const SchemaAt& place, const Schema& properties);
 
   const Schema& root_;

@@ -76,10 +76,15 @@ TEST(SchemaRefusal, SizeAndDepthAreBounded) {
   EXPECT_NE(refusal(doubling + R"("d40":{"type":"null"}}})").find("too many parts"), std::string::npos);
 }
 
-TEST(SchemaRefusal, TheRulesOfALargeSchemaAreCounted) {
-  std::string many = R"({"type":"object","properties":{)";
-  for (int i = 0; i < 4500; ++i) many += fmt::format(R"({}"p{}":{{"type":"integer"}})", i == 0 ? "" : ",", i);
-  EXPECT_NE(refusal(many + "}}").find("rules"), std::string::npos);
+TEST(SchemaRefusal, TheSizeOfALargeSchemasGrammarIsCounted) {
+  std::string many, all;
+  for (int i = 0; i < 4500; ++i) {
+    many += fmt::format(R"({}"{}":{{"const":1}})", i == 0 ? "" : ",", i);
+    all += fmt::format(R"({}"{}")", i == 0 ? "" : ",", i);
+  }
+  const std::string open = R"({"type":"object","properties":{)" + many + "}";
+  EXPECT_NE(refusal(open + "}").find("a grammar of more than 524288 bytes"), std::string::npos);
+  EXPECT_NE(refusal(open + R"(,"required":[)" + all + "]}").find("grammar rules"), std::string::npos);
 }
 
 TEST(EbnfCheck, BoundsSizeDepthAndRepetitions) {

@@ -13,6 +13,7 @@ namespace whippet::grammar {
 namespace {
 
 constexpr int64_t kMostMultipleOf = 100;  // remainders, each a rule
+constexpr int64_t kMostCounted = 256;     // characters of a string, each a rule
 constexpr int64_t kMostListed = 2000;     // multiples between bounds, each written out
 
 // The double under a keyword; nullopt: it is not there.
@@ -137,11 +138,12 @@ Result<std::string> SchemaReader::string(const SchemaAt& place) {
   }
   if (!sized) return json_.string();
   if (high >= 0 && high < low) return schema_error(place.path, "maxLength", "below minLength");
+  if (std::max(low, high) <= kMostCounted) return json_.string_of(low, high);
   // Plain characters alone are counted: the library takes seconds and more over counted ones that may be
   // escaped.
   const std::string plain = json_.plain_character();
   if (high >= 0) return json_.rules().add("text", json_.quoted(repeat(plain, low, high)));
-  return json_.rules().add("text", sequence({"[\"]", repeat(plain, low, low), json_.string_end()}));
+  return json_.rules().add("text", json_.quoted(repeat(plain, low, -1)));
 }
 
 }  // namespace whippet::grammar
