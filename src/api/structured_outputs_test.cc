@@ -103,6 +103,26 @@ TEST_F(StructuredApi, EveryAnswerOfARequestIsHeldToItOnItsOwn) {
   EXPECT_GT(seen.size(), 1u);
 }
 
+TEST_F(StructuredApi, TokensWithoutAChoiceAreThoseThatADrawGives) {
+  StructuredOutputs schema;
+  schema.json = R"({"type":"object","properties":{"temperature":{"enum":["warm","cold"]}},
+                    "required":["temperature"],"additionalProperties":false})";
+  for (const char* overlap : {"off", "on"}) {
+    EngineConfig with = config();
+    with.overlap = overlap;
+    LLM llm(with);
+    for (const StructuredOutputs& asked :
+         {schema, choice({"yes", "no", "maybe"}), regex("[a-f]{2}-fixed-[0-9]")})
+      for (uint64_t seed = 1; seed < 5; ++seed) {
+        Request drawn = asking(asked, seed);
+        drawn.params.logprobs = 0;  // which only a draw can give
+        const Completion one = answer(llm, drawn);
+        EXPECT_EQ(answer(llm, asking(asked, seed)).token_ids, one.token_ids) << one.text;
+        EXPECT_EQ(one.logprobs.size(), one.token_ids.size());
+      }
+  }
+}
+
 TEST_F(StructuredApi, NeitherMinTokensNorIgnoreEosGoesBeyondTheEnd) {
   LLM llm(config());
   Request request = asking(regex("a{3}"));

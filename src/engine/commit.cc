@@ -46,7 +46,12 @@ void EngineLoop::commit_rows(const PlannedRows& rows, const StepOutput& out, Clo
   scheduler_.commit(rows);
   if (sequence.state != SequenceState::kFinished) {
     if (rows.num_logits > (rows.draws ? 1 : 0)) add_prompt_logprobs(rows, out);
-    if (rows.draws) accept(sequence, token, out, logit, now);
+    if (rows.draws) {
+      if (const auto& logprobs = request.asked.params.logprobs)
+        sequence.held_logprobs.push_back(logprob_at(out, logit, *logprobs));
+      accept(sequence, token, now);
+      accept_forced(sequence, now);
+    }
   }
   forget_if_done(request);
 }
@@ -60,8 +65,19 @@ void EngineLoop::add_prompt_logprobs(const PlannedRows& rows, const StepOutput& 
   }
 }
 
-void EngineLoop::accept(Sequence& sequence, int32_t token, const StepOutput& out, int32_t logit,
-                        Clock::time_point now) {
+// What has been found behind the token just accepted; without overlap it is looked for now, so that it needs
+// no step of its own.
+void EngineLoop::accept_forced(Sequence& sequence, Clock::time_point now) {
+  const bool goes_on = sequence.state != SequenceState::kFinished;
+  if (goes_on && !limits_.overlap && sequence.forced.empty() && sequence.request->asked.token_mask)
+    look_ahead(sequence);
+  for (const int32_t token : sequence.forced) {
+    if (sequence.state != SequenceState::kFinished) accept(sequence, token, now);
+  }
+  sequence.forced.clear();
+}
+
+void EngineLoop::accept(Sequence& sequence, int32_t token, Clock::time_point now) {
   ActiveRequest& request = *sequence.request;
   const SamplingParams& params = request.asked.params;
   ++drawn_tokens_;
@@ -78,7 +94,6 @@ void EngineLoop::accept(Sequence& sequence, int32_t token, const StepOutput& out
   sequence.last_token_time = now;
   sequence.tokens.push_back(token);
   sequence.sampler.accept(token);
-  if (params.logprobs) sequence.held_logprobs.push_back(logprob_at(out, logit, *params.logprobs));
 
   const bool may_stop = sequence.num_output() >= params.min_tokens || sequence.sampler.must_end();
   const bool eos = !params.ignore_eos && std::ranges::find(facts_.eos_ids, token) != facts_.eos_ids.end();

@@ -10,6 +10,8 @@ namespace {
 
 // Wins against every finite logit.
 constexpr float kForced = 1e30f;
+// Tokens without a choice that are looked for at a time: a long constant must not hold up others.
+constexpr size_t kMostForced = 32;
 
 }  // namespace
 
@@ -138,14 +140,39 @@ std::span<const SampleRow> EngineLoop::sample_rows(const Plan& plan) {
       continue;
     }
     const int32_t position = rows.begin + rows.count;
-    if (const TokenMask& mask = sequence.request->asked.token_mask) {
-      const auto output = std::span(sequence.tokens).subspan(static_cast<size_t>(sequence.num_prompt));
-      const std::span<uint32_t> bits = sequence.sampler.open_mask();
-      sequence.sampler.close_mask(mask(sequence.index, output, bits));
+    if (sequence.request->asked.token_mask && sequence.masked_length != sequence.tokens.size()) {
+      look_ahead(sequence);
+      if (!sequence.forced.empty()) {  // the first is drawn, and what comes behind it waits for that
+        sequence.sampler.mask_all_but(sequence.forced.front());
+        sequence.masked_length = 0;
+        sequence.forced.erase(sequence.forced.begin());
+      }
     }
     row = sequence.sampler.row(position, position - sequence.num_prompt);
   }
   return std::span(rows_).first(static_cast<size_t>(plan.num_logits));
+}
+
+// Makes the mask of the draw behind the sequence's tokens. Where it leaves no choice, collects that token and
+// those behind it that leave none either, and leaves the mask of the first draw with a choice. A token that
+// only a draw can give its logprob, or that min_tokens may forbid, is drawn.
+void EngineLoop::look_ahead(Sequence& sequence) {
+  std::vector<int32_t>& tokens = sequence.tokens;
+  const ActiveRequest& request = *sequence.request;
+  const size_t known = tokens.size();
+  const bool may_jump = !request.asked.params.logprobs && request.asked.params.min_tokens == 0;
+  const size_t most = std::min(known + kMostForced, static_cast<size_t>(sequence.max_length));
+  for (;;) {
+    const auto output = std::span(tokens).subspan(static_cast<size_t>(sequence.num_prompt));
+    const std::span<uint32_t> bits = sequence.sampler.open_mask();
+    sequence.sampler.close_mask(request.asked.token_mask(sequence.index, output, bits));
+    sequence.masked_length = tokens.size();
+    const int32_t only = may_jump && tokens.size() < most ? sequence.sampler.only_allowed() : -1;
+    if (only < 0) break;
+    tokens.push_back(only);
+  }
+  sequence.forced.assign(tokens.begin() + static_cast<int64_t>(known), tokens.end());
+  tokens.resize(known);
 }
 
 void EngineLoop::wake_siblings(ActiveRequest& request) {

@@ -66,7 +66,9 @@ class EngineLoop {
   void commit(const Launched& step);
   void commit_rows(const PlannedRows& rows, const StepOutput& out, Clock::time_point now);
   void add_prompt_logprobs(const PlannedRows& rows, const StepOutput& out);
-  void accept(Sequence& sequence, int32_t token, const StepOutput& out, int32_t logit, Clock::time_point now);
+  void look_ahead(Sequence& sequence);
+  void accept(Sequence& sequence, int32_t token, Clock::time_point now);
+  void accept_forced(Sequence& sequence, Clock::time_point now);
   void report(Sequence& sequence, FinishReason finish, Clock::time_point now);
   void finish(Sequence& sequence, FinishReason reason, Clock::time_point now, std::string error = {});
   void finish_request(ActiveRequest& request, FinishReason reason);

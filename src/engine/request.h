@@ -12,9 +12,9 @@
 
 namespace whippet {
 
-// Which tokens may come next. Called on the engine thread between a row's forward and its draw, once a drawn
-// token, with what the answer has so far; `mask` [ceil(vocab / 32)] arrives all ones, bit 1: allowed. False:
-// everything is allowed and the mask is ignored. Must not block.
+// Which tokens may come next. Called on the engine thread, once a drawn token, with what the answer has so
+// far (and, where a mask left no choice, what it will have in any case); `mask` [ceil(vocab / 32)] arrives
+// all ones, bit 1: allowed. False: everything is allowed and the mask is ignored. Must not block.
 using TokenMask =
     std::function<bool(int32_t choice, std::span<const int32_t> output, std::span<uint32_t> mask)>;
 

@@ -65,6 +65,7 @@ SamplerState::SamplerState(const SamplingParams& params, uint64_t seed, int32_t 
     }
   }
   if (with_token_mask) mask_.assign(words, ~0u);
+  if (vocab_used % 32 != 0) last_word_ = (1u << (vocab_used % 32)) - 1;
 }
 
 SampleRow SamplerState::row(int64_t position, int32_t num_output) const {
@@ -100,7 +101,23 @@ void SamplerState::close_mask(bool use) {
   must_end_ = false;
   if (!use) return;
   for (size_t i = 0; i < own_mask_.size(); ++i) mask_[i] &= own_mask_[i];
+  mask_.back() &= last_word_;
   if (min_tokens_ > 0) must_end_ = only_ends();
+}
+
+void SamplerState::mask_all_but(int32_t token) {
+  std::ranges::fill(mask_, 0u);
+  mask_[static_cast<size_t>(token / 32)] = 1u << (token % 32);
+  mask_used_ = true;
+}
+
+int32_t SamplerState::only_allowed() const {
+  if (!mask_used_) return -1;
+  const auto is_set = [](uint32_t word) { return word != 0; };
+  const auto first = std::ranges::find_if(mask_, is_set);
+  if (first == mask_.end() || !std::has_single_bit(*first)) return -1;
+  if (std::find_if(first + 1, mask_.end(), is_set) != mask_.end()) return -1;
+  return static_cast<int32_t>(first - mask_.begin()) * 32 + std::countr_zero(*first);
 }
 
 bool SamplerState::only_ends() const {

@@ -42,6 +42,10 @@ class SamplerState {
   std::span<uint32_t> open_mask();
   // ... and joined with the request's own allowed and banned ids.
   void close_mask(bool use);
+  // The mask allows this token and no other.
+  void mask_all_but(int32_t token);
+  // The only token that the mask of the next draw allows; -1: there is a choice, or nothing to choose from.
+  int32_t only_allowed() const;
   // The mask of the next draw allows nothing but the end of the answer: it comes whatever min_tokens says.
   bool must_end() const { return must_end_; }
 
@@ -57,6 +61,7 @@ class SamplerState {
   int32_t num_bias_ = 0;            // without the ids banned early
   std::vector<uint32_t> own_mask_;  // allowed_token_ids without banned_token_ids; empty: everything
   std::vector<uint32_t> mask_;      // of the next draw, where there is a token mask
+  uint32_t last_word_ = ~0u;        // the ids of its last word that the vocabulary has
   bool mask_used_ = false;
   bool must_end_ = false;
 };

@@ -70,6 +70,28 @@ TEST(SamplerState, ATokenMaskIsJoinedWithTheRequestsOwn) {
   state.open_mask();
   state.close_mask(false);  // the mask allows everything: what is left is the request's own
   EXPECT_EQ(state.row(3, 0).mask[0], ~1u);
+  EXPECT_EQ(state.only_allowed(), -1);
+}
+
+TEST(SamplerState, AMaskOfOneTokenIsNoChoice) {
+  SamplingParams params;
+  params.banned_token_ids = {99};
+  SamplerState state = make_state(params, 0, true);
+  const auto only = [&state](std::vector<int32_t> ids) {
+    const std::span<uint32_t> bits = state.open_mask();
+    std::ranges::fill(bits, 0u);
+    bits.back() = ~0xfu;  // ids that the vocabulary of 100 does not have
+    for (const int32_t id : ids) bits[static_cast<size_t>(id / 32)] |= 1u << (id % 32);
+    state.close_mask(true);
+    return state.only_allowed();
+  };
+  EXPECT_EQ(only({}), -1);
+  EXPECT_EQ(only({98}), 98);
+  EXPECT_EQ(only({0, 99}), 0);  // 99 is banned
+  EXPECT_EQ(only({0, 1}), -1);
+  EXPECT_EQ(only({31, 32}), -1);
+  state.mask_all_but(31);
+  EXPECT_EQ(state.only_allowed(), 31);
 }
 
 TEST(SamplerState, EveryChoiceHasItsSeed) {

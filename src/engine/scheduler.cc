@@ -16,9 +16,10 @@ bool more_urgent(const Sequence* a, const Sequence* b) {
 // Only draws: every token but the last is in the cache (or will be).
 bool only_draws(const Sequence& sequence) { return sequence.length() - sequence.num_planned == 1; }
 
-// A pending token may turn out to be the last: at max_length there is nothing to run any more.
+// A pending token may turn out to be the last: at max_length there is nothing to run any more. What is forced
+// behind a pending token runs together with it, once that is known.
 bool runnable(const Sequence& sequence) {
-  return !sequence.draining && sequence.length() < sequence.max_length;
+  return !sequence.draining && sequence.forced.empty() && sequence.length() < sequence.max_length;
 }
 
 }  // namespace

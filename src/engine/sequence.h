@@ -58,6 +58,8 @@ struct Sequence {
 
   std::vector<float> frequencies;  // [head_dim / 2] RoPE
   SamplerState sampler;
+  size_t masked_length = 0;          // the sampler has the mask of the draw behind that many tokens
+  std::vector<int32_t> forced;       // what its token mask leaves no choice about, behind the pending token
   std::optional<StopChecker> stops;  // where there are stop strings
   std::vector<TokenLogprob> prompt_logprobs;
   std::vector<TokenLogprob> held_logprobs;  // of tokens that are held back with their text
