@@ -22,9 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kPeople =
     R"({"type":"array","minItems":200,"items":{"type":"object","additionalProperties":false,
-        "properties":{"name":{"type":"string","maxLength":40},"age":{"type":"integer","minimum":0,"maximum":120},
-                      "city":{"type":"string"},"tags":{"type":"array","items":{"type":"string","maxLength":20},
-                      "maxItems":4}},"required":["name","age","city","tags"]}})";
+        "properties":{"name":{"type":"string","maxLength":40},
+                      "age":{"type":"integer","minimum":0,"maximum":120},"city":{"type":"string"},
+                      "tags":{"type":"array","items":{"type":"string","maxLength":20},"maxItems":4}},
+        "required":["name","age","city","tags"]}})";
 
 // 60 members of many kinds; `serial` makes it one that no cache has.
 std::string hard_schema(int serial) {
