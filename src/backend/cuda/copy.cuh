@@ -35,6 +35,19 @@ __device__ __forceinline__ void store_shared(uint32_t at, uint4 v) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
 }
+__device__ __forceinline__ void store_shared(uint32_t at, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(x), "f"(y) : "memory");
+}
+__device__ __forceinline__ float load_shared_float(uint32_t at) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at) : "memory");
+  return v;
+}
+__device__ __forceinline__ float2 load_shared_pair(uint32_t at) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(at) : "memory");
+  return v;
+}
 
 // Bulk copies (sm_90 on): a barrier in shared memory for one arrival, which counts the bytes that came.
 __device__ __forceinline__ void open_barrier(uint32_t barrier) {
@@ -56,12 +69,13 @@ __device__ __forceinline__ void copy_bulk(uint32_t to, const void* from, uint32_
       : "memory");
 #endif
 }
-// Waits for all the bytes that a barrier expects.
-__device__ __forceinline__ void wait_barrier(uint32_t barrier) {
+// Waits for all the bytes that a barrier expects; `parity` is 1 for every second time it is used.
+__device__ __forceinline__ void wait_barrier(uint32_t barrier, uint32_t parity = 0) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
-      "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared.b64 done, [%0], 0;\n\t"
-      "@!done bra again;\n\t}" ::"r"(barrier)
+      "{\n\t.reg .pred done;\n\tagain:\n\tmbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n\t"
+      "@!done bra again;\n\t}" ::"r"(barrier),
+      "r"(parity)
       : "memory");
 #endif
 }

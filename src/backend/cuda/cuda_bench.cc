@@ -1,8 +1,12 @@
 // How long the parts of a forward pass take on the GPU, in graphs as the engine runs them:
-//   cuda_bench [--model qwen2.5-0.5b|internlm2-1.8b] [--context N] [--prompt] [rows...]
+//   cuda_bench [--model qwen2.5-0.5b|internlm2-1.8b] [--context N] [--prompt] [--weights A,B,...] [--rounds
+//   N]
+//              [rows...]
 // prints for every number of rows the time of all layers with the head, and of each part of a layer by
 // itself, once for every layer. --prompt: the rows are the last of one sequence, else each has a sequence of
-// its own.
+// its own. --weights: what is timed in turns, a step `--rounds` times, each the median of the rounds, and how
+// many times as quick as the first: bf16, int8 (a scale a row), int4gN (groups of N, symmetric), int4gNa
+// (with minima), and after a plus sign the head, where it differs: int4g128+int8 (int4 alone: a bf16 head).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +14,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/registry.h"
@@ -28,18 +36,37 @@ constexpr Sizes kInternLm{2048, 8192, 16, 8, 128, 24, 92544};
 constexpr int32_t kBlock = 16;
 constexpr float kEps = 1e-6f;
 
+// Weights of one sort.
+struct Sort {
+  int32_t bits = 16;
+  int32_t group = 0;  // 0: a scale a row
+  bool symmetric = true;
+};
+struct Scheme {
+  std::string name = "bf16";
+  Sort body, head;
+};
+
 struct Options {
   Sizes sizes = kQwen;
   int32_t context = 512;
   bool prompt = false;
+  int32_t rounds = 3;
+  std::vector<Scheme> schemes;
   std::vector<int32_t> rows;
 };
 
+double median(std::vector<double> of) {
+  std::sort(of.begin(), of.end());
+  return of[of.size() / 2];
+}
+
 class Step {
  public:
-  Step(Backend& backend, const Options& options, int32_t rows, int32_t max_rows)
-      : backend_(backend), m_(options.sizes), max_rows_(max_rows) {
-    make_weights();
+  // first_key: of a million that no other has.
+  Step(Backend& backend, const Options& options, const Scheme& scheme, uint64_t first_key, int32_t max_rows)
+      : backend_(backend), m_(options.sizes), max_rows_(max_rows), key_(first_key) {
+    make_weights(scheme);
     const auto matrix = [&](int32_t columns) {
       return backend.allocate(static_cast<size_t>(max_rows) * static_cast<size_t>(columns) * 2);
     };
@@ -48,7 +75,6 @@ class Step {
     angles_ = backend.allocate(static_cast<size_t>(max_rows) * static_cast<size_t>(m_.dim) * 4);
     last_ = matrix(m_.hidden);
     logits_ = backend.allocate(static_cast<size_t>(max_rows) * static_cast<size_t>(m_.vocab) * 4);
-    set_rows(options, rows);
   }
 
   void set_rows(const Options& options, int32_t rows) {
@@ -194,34 +220,45 @@ class Step {
       const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
       times.push_back(spent.count() / kRepeat);
     }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
+    return median(std::move(times));
   }
 
  private:
   int32_t qkv_columns() const { return (m_.q_heads + 2 * m_.kv_heads) * m_.dim; }
-  LinearWeight weight(int32_t out, int32_t in, bool with_bias) {
+  uint64_t random() { return seed_ = seed_ * 6364136223846793005u + 1442695040888963407u; }
+  LinearWeight weight(Sort sort, int32_t out, int32_t in, bool with_bias) {
     CanonicalLinear w;
-    w.codes_type = CanonicalLinear::Codes::kBF16;
     w.out = out;
     w.in = in;
     const size_t count = static_cast<size_t>(out) * static_cast<size_t>(in);
-    while (numbers_.size() < count) {  // of either sign, about 0.01
-      seed_ = seed_ * 6364136223846793005u + 1442695040888963407u;
-      numbers_.push_back(static_cast<uint16_t>((seed_ >> 63) << 15 | 0x3c00 | (seed_ >> 40 & 0x7f)));
+    if (sort.bits == 16) {
+      w.codes_type = CanonicalLinear::Codes::kBF16;
+      while (numbers_.size() < count)  // of either sign, about 0.01
+        numbers_.push_back(static_cast<uint16_t>((random() >> 63) << 15 | 0x3c00 | (seed_ >> 40 & 0x7f)));
+      w.codes = std::as_bytes(std::span(numbers_).first(count));
+    } else {
+      w.codes_type = sort.bits == 8 ? CanonicalLinear::Codes::kI8 : CanonicalLinear::Codes::kU4;
+      while (codes_.size() < count) codes_.push_back(static_cast<uint8_t>(random() >> 56));
+      w.codes = std::as_bytes(std::span(codes_).first(count));
+      w.group = sort.group > 0 ? sort.group : in;
+      const size_t factors = static_cast<size_t>(out) * static_cast<size_t>(w.num_groups());
+      w.scale.assign(factors, sort.bits == 8 ? 0x1p-13f : 0x1p-9f);
+      if (sort.bits == 4) w.min.assign(factors, (sort.symmetric ? -8.0f : -7.5f) * 0x1p-9f);
     }
-    w.codes = std::as_bytes(std::span(numbers_).first(count));
     if (with_bias) w.bias.assign(static_cast<size_t>(out), 0.01f);
     return backend_.pack(w, ComputeType::kAuto).value();
   }
-  void make_weights() {
+  void make_weights(const Scheme& scheme) {
+    const Sort sort = scheme.body;
     for (int32_t i = 0; i < m_.layers; ++i) {
-      qkvs_.push_back(weight(qkv_columns(), m_.hidden, true));
-      os_.push_back(weight(m_.hidden, m_.q_heads * m_.dim, false));
-      gate_ups_.push_back(weight(2 * m_.inner, m_.hidden, false));
-      downs_.push_back(weight(m_.hidden, m_.inner, false));
+      qkvs_.push_back(weight(sort, qkv_columns(), m_.hidden, true));
+      os_.push_back(weight(sort, m_.hidden, m_.q_heads * m_.dim, false));
+      gate_ups_.push_back(weight(sort, 2 * m_.inner, m_.hidden, false));
+      downs_.push_back(weight(sort, m_.hidden, m_.inner, false));
     }
-    head_ = weight(m_.vocab, m_.hidden, false);
+    head_ = weight(scheme.head, m_.vocab, m_.hidden, false);
+    numbers_ = {};
+    codes_ = {};
     const std::vector<float> ones(static_cast<size_t>(m_.hidden), 1.0f);
     norm_ = backend_.allocate(ones.size() * 4);
     backend_.copy_to_device(norm_.as<void>(), ones.data(), ones.size() * 4);
@@ -232,8 +269,9 @@ class Step {
   Backend& backend_;
   Sizes m_;
   int32_t max_rows_, num_blocks_ = 0;
-  uint64_t seed_ = 1, key_ = 1;
+  uint64_t seed_ = 1, key_;
   std::vector<uint16_t> numbers_;
+  std::vector<uint8_t> codes_;
   std::vector<LinearWeight> qkvs_, os_, gate_ups_, downs_;
   LinearWeight head_;
   std::vector<Buffer> caches_;
@@ -242,15 +280,16 @@ class Step {
   BatchView batch_;
 };
 
-void report(Step& step, int32_t rows) {
+// A step takes `all` us; the first scheme's, `first`.
+void report(Step& step, const std::string& name, int32_t rows, double all, double first) {
   const auto layers = [&](auto part) {
     return step.time([&step, part] { step.each_layer([&](size_t layer) { (step.*part)(layer); }); });
   };
-  const double all = step.time([&] { step.all(); });
   fmt::print(
-      "{:5} rows: {:8.1f} us a step, {:8.0f} rows/s | all layers: qkv {:.1f}, attention {:.1f}, o {:.1f}, "
-      "gate_up {:.1f}, down {:.1f} | head {:.1f}",
-      rows, all, rows / all * 1e6, layers(&Step::project_qkv), layers(&Step::attend),
+      "{:5} rows {:16} {:8.1f} us a step, x{:.3f}, {:8.0f} rows/s | all layers: qkv {:.1f}, attention "
+      "{:.1f}, "
+      "o {:.1f}, gate_up {:.1f}, down {:.1f} | head {:.1f}",
+      rows, name, all, first / all, rows / all * 1e6, layers(&Step::project_qkv), layers(&Step::attend),
       layers(&Step::project_o), layers(&Step::gate_up), layers(&Step::down), step.time([&] { step.head(); }));
   fmt::print(" | sampling: greedy {:.1f}, top_k and top_p {:.1f}\n",
              step.time([&] { step.sample(true); }, false), step.time([&] { step.sample(false); }, false));
@@ -267,12 +306,58 @@ int run(const Options& options) {
   }
   fmt::print("{}, {} tokens of context\n", (*backend)->description(), options.context);
   const int32_t most = *std::max_element(options.rows.begin(), options.rows.end());
-  Step step(**backend, options, options.rows.front(), most);
+  std::vector<std::unique_ptr<Step>> steps;
+  for (const Scheme& scheme : options.schemes)
+    steps.push_back(std::make_unique<Step>(**backend, options, scheme, (steps.size() + 1) * 1'000'000, most));
   for (const int32_t rows : options.rows) {
-    step.set_rows(options, rows);
-    report(step, rows);
+    std::vector<std::vector<double>> times(steps.size());
+    for (const auto& step : steps) step->set_rows(options, rows);
+    for (int32_t round = 0; round < options.rounds; ++round)
+      for (size_t i = 0; i < steps.size(); ++i) times[i].push_back(steps[i]->time([&] { steps[i]->all(); }));
+    for (size_t i = 0; i < steps.size(); ++i)
+      report(*steps[i], options.schemes[i].name, rows, median(times[i]), median(times[0]));
   }
   return 0;
+}
+
+// Without a value: the usage is wrong.
+std::optional<Sort> parse_sort(std::string_view name) {
+  Sort sort;
+  if (name == "bf16") return sort;
+  if (name == "int8") return Sort{8, 0, true};
+  if (!name.starts_with("int4g")) return std::nullopt;
+  sort.bits = 4;
+  sort.symmetric = !name.ends_with('a');
+  sort.group = std::atoi(std::string(name.substr(5)).c_str());
+  return sort.group > 0 ? std::optional(sort) : std::nullopt;
+}
+
+std::optional<Scheme> parse_scheme(std::string_view name) {
+  const size_t plus = name.find('+');
+  const auto body = parse_sort(name.substr(0, plus));
+  if (!body) return std::nullopt;
+  Scheme scheme{std::string(name), *body, *body};
+  if (body->bits == 4) scheme.head = {};
+  if (plus == std::string_view::npos) return scheme;
+  const auto head = parse_sort(name.substr(plus + 1));
+  if (!head) return std::nullopt;
+  scheme.head = *head;
+  return scheme;
+}
+
+std::vector<Scheme> parse_schemes(std::string_view names) {
+  std::vector<Scheme> schemes;
+  while (!names.empty()) {
+    const size_t comma = names.find(',');
+    if (const auto scheme = parse_scheme(names.substr(0, comma))) {
+      schemes.push_back(*scheme);
+    } else {
+      fmt::print(stderr, "--weights: '{}' is left out: bf16, int8, int4g128 or int4g128a, and +head\n",
+                 names.substr(0, comma));
+    }
+    names = comma == std::string_view::npos ? "" : names.substr(comma + 1);
+  }
+  return schemes;
 }
 
 Options parse(int argc, char** argv) {
@@ -283,12 +368,17 @@ Options parse(int argc, char** argv) {
       options.sizes = next == "internlm2-1.8b" ? kInternLm : kQwen, ++i;
     } else if (arg == "--context") {
       options.context = std::atoi(argv[++i]);
+    } else if (arg == "--weights") {
+      options.schemes = parse_schemes(next), ++i;
+    } else if (arg == "--rounds") {
+      options.rounds = std::max(1, std::atoi(next.data())), ++i;
     } else if (arg == "--prompt") {
       options.prompt = true;
     } else {
       options.rows.push_back(std::max(1, std::atoi(argv[i])));
     }
   }
+  if (options.schemes.empty()) options.schemes = {Scheme{}};
   if (options.rows.empty()) options.rows = {1, 8, 64, 256};
   return options;
 }

@@ -1,121 +1,21 @@
-// What the op tests of src/backend do not reach: activations of 16 bits, kernels for many rows, fused ops.
+// What the op tests of src/backend do not reach: activations of 16 bits and fused ops; products are in
+// cuda_linear_test.cc.
 // The op tests themselves run on CUDA with fp32 activations wherever there is a device.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 
-#include "backend/on_host.h"
-#include "backend/op_testing.h"
+#include "backend/cuda/cuda_testing.h"
 #include "backend/reference.h"
 
 namespace whippet::testing {
 namespace {
 
-using Codes = CanonicalLinear::Codes;
-
-std::unique_ptr<Backend> cuda_backend(DType activations, bool deterministic) {
-  BackendOptions options;
-  options.activations = activations;
-  options.deterministic = deterministic;
-  auto made = make_backend("cuda", options);
-  return made.ok() ? std::move(made).value() : nullptr;
-}
-
-std::string why_not() {
-  const auto made = make_backend("cuda", {});
-  return made.ok() ? "" : made.error().message;
-}
-
 TEST(Cuda, RunsTheOpTests) {
-  if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = why_no_cuda(); !reason.empty()) GTEST_SKIP() << reason;
   const std::vector<std::string> tested = tested_backends();
   EXPECT_NE(std::find(tested.begin(), tested.end(), "cuda"), tested.end());
-}
-
-class CudaHalf : public ::testing::TestWithParam<std::tuple<DType, bool>> {
- protected:
-  void SetUp() override {
-    if (const std::string reason = why_not(); !reason.empty()) GTEST_SKIP() << reason;
-    device_ = cuda_backend(dtype(), deterministic());
-    on_host_ = std::make_unique<OnHost>(cuda_backend(dtype(), deterministic()));
-  }
-  static DType dtype() { return std::get<0>(GetParam()); }
-  static bool deterministic() { return std::get<1>(GetParam()); }
-  static Codes codes() { return dtype() == DType::kF16 ? Codes::kF16 : Codes::kBF16; }
-  static double unit() { return dtype() == DType::kF16 ? 0x1p-11 : 0x1p-8; }
-
-  static float rounded(float x) {
-    return dtype() == DType::kF16 ? f16_to_f32(f32_to_f16(x)) : bf16_to_f32(f32_to_bf16(x));
-  }
-  // Values that the type can hold.
-  TestMat random_mat(int32_t rows, int32_t cols, int32_t gap = 0, float scale = 1) {
-    TestMat made = TestMat::random(random_, rows, cols, gap, scale);
-    for (int32_t r = 0; r < rows; ++r)
-      for (int32_t c = 0; c < cols; ++c) made.at(r, c) = rounded(made.at(r, c));
-    return made;
-  }
-
-  std::unique_ptr<Backend> device_, on_host_;
-  Random random_{5};
-};
-
-// sum |x w| bounds what fp32 sums lose; the result is rounded once.
-void expect_product(const TestMat& actual, const TestMat& expected, TestMat& x, const CanonicalLinear& w,
-                    double unit, const std::string& what) {
-  const std::vector<float> values = reference::dequantise(w);
-  std::vector<double> norms(static_cast<size_t>(w.out), 0.0);
-  for (int32_t o = 0; o < w.out; ++o)
-    for (int32_t i = 0; i < w.in; ++i) {
-      const double value =
-          values[static_cast<size_t>(o) * static_cast<size_t>(w.in) + static_cast<size_t>(i)];
-      norms[static_cast<size_t>(o)] += value * value;
-    }
-  // Weights that are dequantised to 16 bits are off by a rounding each, of random sign: 8 standard
-  // deviations.
-  const double weight_unit = w.dense() ? 0 : 8 * unit;
-  for (int32_t r = 0; r < expected.rows(); ++r) {
-    double norm = 0;
-    for (int32_t i = 0; i < w.in; ++i) norm += std::pow(x.at(r, i), 2);
-    for (int32_t o = 0; o < w.out; ++o) {
-      const double bias =
-          w.bias.empty() ? 0 : std::abs(w.bias[static_cast<size_t>(o)]);    // added to a rounded sum
-      const double most = std::sqrt(norm * norms[static_cast<size_t>(o)]);  // >= sum |x w| (Cauchy-Schwarz)
-      const double size = std::sqrt(norm * norms[static_cast<size_t>(o)] / w.in);
-      const double bound = 0x1p-22 * std::sqrt(w.in) * most + weight_unit * size +
-                           2 * unit * (std::abs(expected.at(r, o)) + bias) + 1e-6;
-      ASSERT_LE(std::abs(static_cast<double>(actual.at(r, o)) - expected.at(r, o)), bound)
-          << what << " at [" << r << ", " << o << "]: " << actual.at(r, o) << ", expected "
-          << expected.at(r, o);
-    }
-  }
-}
-
-TEST_P(CudaHalf, LinearAgreesWithTheReference) {
-  const Codes own = codes();
-  const std::vector<WeightShape> shapes = {
-      {.codes = own, .out = 896, .in = 896, .with_bias = true},
-      {.codes = own, .out = 40, .in = 4864},
-      {.codes = own, .out = 83, .in = 100, .with_bias = true},
-      {.codes = own, .out = 4300, .in = 96},
-      {.codes = own, .out = 34001, .in = 64},
-      {.codes = own, .out = 5, .in = 2560},
-      {.codes = Codes::kU4, .out = 100, .in = 576, .group = 32, .with_min = true, .with_bias = true},
-      {.codes = Codes::kI8, .out = 70, .in = 448, .group = 128, .order = WeightShape::Order::kUneven}};
-  for (const WeightShape& shape : shapes) {
-    CanonicalLinear w = random_weight(random_, shape);
-    for (float& bias : w.bias) bias = rounded(bias);
-    const LinearWeight packed = on_host_->pack(w, ComputeType::kAuto).value();
-    for (const int32_t rows : {1, 3, 8, 9, 16, 17, 32, 33, 70}) {
-      if (shape.out > 10000 && rows > 9 && rows != 33) continue;
-      TestMat x = random_mat(rows, shape.in, shape.in % 8 == 0 ? 8 : 3), expected(rows, shape.out),
-              actual(rows, shape.out);
-      reference::linear(x.mat(), w, expected.mat());
-      on_host_->linear(x.mat(), packed, actual.mat());
-      expect_product(actual, expected, x, w, unit(), shape.name() + " " + std::to_string(rows) + " rows");
-      if (HasFatalFailure()) return;
-    }
-  }
 }
 
 // Ops on rows are done in fp32 and rounded once.
@@ -205,89 +105,6 @@ TEST_P(CudaHalf, AttentionAgreesWithTheReference) {
     check_attention(*on_host_, random_, c, dtype(), unit(),
                     [&](int32_t rows, int32_t cols) { return random_mat(rows, cols, 8); });
     if (HasFatalFailure()) return;
-  }
-}
-
-// Matrices on the device, for ops that must not be looked at between.
-class OnDevice {
- public:
-  OnDevice(Backend& backend, TestMat& from) : backend_(backend), rows_(from.rows()), cols_(from.cols()) {
-    std::vector<uint16_t> halves;
-    const bool f16 = backend.activation_type() == DType::kF16;
-    for (int32_t r = 0; r < rows_; ++r)
-      for (int32_t c = 0; c < cols_; ++c)
-        halves.push_back(f16 ? f32_to_f16(from.at(r, c)) : f32_to_bf16(from.at(r, c)));
-    buffer_ = backend.allocate(halves.size() * 2);
-    backend.copy_to_device(buffer_.as<void>(), halves.data(), halves.size() * 2);
-  }
-  Mat mat() const { return buffer_.mat(backend_.activation_type(), rows_, cols_); }
-  TestMat read() const {
-    std::vector<uint16_t> halves(static_cast<size_t>(rows_ * cols_));
-    backend_.copy_to_host(halves.data(), buffer_.as<void>(), halves.size() * 2);
-    TestMat out(rows_, cols_);
-    for (int32_t r = 0; r < rows_; ++r)
-      for (int32_t c = 0; c < cols_; ++c) {
-        const uint16_t half = halves[static_cast<size_t>(r * cols_ + c)];
-        out.at(r, c) = backend_.activation_type() == DType::kF16 ? f16_to_f32(half) : bf16_to_f32(half);
-      }
-    return out;
-  }
-
- private:
-  Backend& backend_;
-  int32_t rows_, cols_;
-  Buffer buffer_;
-};
-
-void expect_close(const TestMat& actual, const TestMat& expected, double unit, const std::string& what) {
-  double square = 0;
-  for (int32_t r = 0; r < expected.rows(); ++r)
-    for (int32_t c = 0; c < expected.cols(); ++c) square += std::pow(expected.at(r, c), 2);
-  const double size = std::sqrt(square / expected.rows() / expected.cols());
-  const auto bound = [&](int32_t r, int32_t c) { return 8 * unit * (std::abs(expected.at(r, c)) + size); };
-  expect_within(actual, expected, bound, what);
-}
-
-// The sequence that a layer of a decoder runs, twice: once with a look at every result in between, which
-// keeps ops apart, and once without, which fuses what can be fused. Everything written must be the same to
-// rounding.
-TEST_P(CudaHalf, NeighboursGiveTheSameTogetherAsApart) {
-  for (const int32_t rows : {1, 5, 12, 32, 40}) {
-    const int32_t hidden = 896, inner = 4864;
-    TestMat x0 = random_mat(rows, hidden), zeros = random_mat(rows, hidden, 0, 0),
-            wide = random_mat(rows, 2 * inner), narrow = random_mat(rows, inner);
-    TestMat norm_weight = TestMat::random(random_, 1, hidden);
-    Buffer norm = device_->allocate(hidden * 4);
-    device_->copy_to_device(norm.as<void>(), norm_weight.mat().data, hidden * 4);
-    const auto weight = [&](int32_t out, int32_t in) {
-      return device_
-          ->pack(random_weight(random_, {.codes = codes(), .out = out, .in = in, .with_bias = true}),
-                 ComputeType::kAuto)
-          .value();
-    };
-    const LinearWeight up = weight(2 * inner, hidden), down = weight(hidden, inner);
-    std::vector<TestMat> results[2];
-    for (const bool apart : {true, false}) {
-      OnDevice x(*device_, x0), normed(*device_, zeros), gate_up(*device_, wide), gated(*device_, narrow);
-      const auto look = [&] {
-        if (apart) x.read();
-      };
-      device_->rms_norm(x.mat(), norm.as<float>(), hidden, 1e-5f, normed.mat());
-      look();
-      device_->linear(normed.mat(), up, gate_up.mat());
-      look();
-      device_->silu_mul(gate_up.mat(), gated.mat());
-      look();
-      device_->linear(gated.mat(), down, normed.mat());
-      look();
-      device_->add(normed.mat(), x.mat());
-      for (const OnDevice* each : {&x, &normed, &gate_up, &gated}) results[apart].push_back(each->read());
-    }
-    for (size_t i = 0; i < results[0].size(); ++i) {
-      expect_close(results[0][i], results[1][i], unit(),
-                   std::to_string(rows) + " rows, output " + std::to_string(i));
-      if (HasFatalFailure()) return;
-    }
   }
 }
 

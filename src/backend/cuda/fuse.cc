@@ -151,15 +151,16 @@ size_t CudaBackend::fuse_linear(size_t first) {
   if (linear == nullptr || linear->out.rows == 0) return 0;
   ++next;
   const WeightView weight = view_of(*linear->weight);
+  const bool in_codes = weight.kind == LinearKind::kInt8 || weight.kind == LinearKind::kInt4;
   ConstMat x = linear->x;
   if (norm != nullptr) {
     // Products of x and the norm's weight are rounded before the sum: fp16 has no room for large ones.
     if (!same(norm->out, x) || norm->dim != x.cols || norm->out.data == norm->x.data ||
-        x.dtype != DType::kBF16 || !tiles_can_norm(device_.queue(), x, weight.out))
+        x.dtype != DType::kBF16 || (!in_codes && !tiles_can_norm(device_.queue(), x, weight.out)))
       return 0;
     x = norm->x;
   }
-  if (!linear_.uses_tiles(x, *linear->weight)) return 0;
+  if (!linear_.uses_tiles(device_.queue(), x, *linear->weight)) return 0;
   TileArgs args = tile_args(x, weight, linear->out);
   args.may_bulk = true;
   if (norm != nullptr) {
@@ -181,7 +182,10 @@ size_t CudaBackend::fuse_linear(size_t first) {
     ++next;
   }
   if (next == first + 1) return 0;
-  if (norm != nullptr && !is_dead(norm->out, next)) args.normed = norm->out.data;
+  if (norm != nullptr && !is_dead(norm->out, next)) {
+    if (in_codes) return 0;
+    args.normed = norm->out.data;
+  }
   if (next > first + (norm != nullptr ? 2 : 1) && is_dead(linear->out, next)) args.y = nullptr;
   linear_tiles(device_.queue(), x.dtype, args);
   return next - first;

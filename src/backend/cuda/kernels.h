@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "backend/cuda/cell.h"
 #include "backend/linear_weight.h"
 #include "backend/views.h"
 
@@ -16,27 +17,29 @@ struct Queue {
   int32_t shared_bytes = 0;  // most that a block can have
 };
 
-// What a kernel reads of a LinearWeight. Codes are row-major, each row on 16 bytes, filled up with zeros:
-//   dense  [out][columns] of their type          int8  [out][columns]
-//   int4   [out][columns / 2], the lower nibble first
-//   scale, min  [out][groups] fp32
+// What a kernel reads of a LinearWeight. Dense: [out][columns] of their type, each row on 16 bytes, filled up
+// with zeros. int8 and int4: [out / 8][columns / 128] cells, each of 8 rows and 128 columns filled up with
+// zeros (cell.h), each with all that belongs to it:
+//   codes    int8 1024 bytes, int4 512
+//   scales   [128 / group][8 rows] fp32
+//   minima   [128 / group][8 rows] fp32, where has_min
+// A group that is longer than a cell or does not line up with cells is repeated as often as that needs.
 struct WeightView {
   LinearKind kind = LinearKind::kF32;
   int32_t out = 0;
   int32_t in = 0;
   int32_t columns = 0;
-  int32_t group = 0;
-  int32_t groups = 0;
-  int64_t row_bytes = 0;
+  int64_t row_bytes = 0;  // dense
+  int32_t group = 0;      // columns of a cell that share a scale
+  int32_t cells = 0;      // of eight rows
+  int32_t cell_bytes = 0;
+  int32_t code_offset = 0;  // value = (code - code_offset) * scale + min
+  bool has_min = false;
   const uint8_t* codes = nullptr;
-  const float* scale = nullptr;
-  const float* min = nullptr;
   const int32_t* order = nullptr;
   const float* bias = nullptr;
 };
 WeightView view_of(const LinearWeight& weight);
-// Bytes of a packed row.
-int64_t row_bytes(LinearKind kind, int32_t columns);
 
 // row_kernels.cu
 void fill_inputs(const Queue& queue, const BatchView& batch, const int32_t* drawn, int32_t* token_ids);
@@ -58,7 +61,8 @@ void gather_columns(const Queue& queue, ConstMat x, const int32_t* order, Mat ou
 // linear_kernels.cu: any type, any shape; a row's result does not depend on the others. x has w.columns
 // columns (gathered, where the weight has an order) or fewer, which count as zeros.
 void linear_rows(const Queue& queue, ConstMat x, const WeightView& w, Mat out);
-// Rows [first, first + out.rows) of the weight as numbers.
+// Rows [first, first + out.rows) of the weight as numbers. Rows of out lie on 16 bytes and are filled up to
+// eights of columns with zeros.
 void dequantise(const Queue& queue, const WeightView& w, int32_t first, Mat out);
 
 // attention_kernels.cu

@@ -11,6 +11,7 @@ namespace {
 
 // Beyond these cuBLASLt is quicker: with 16 rows of Qwen2.5-0.5B on an H200 by a third.
 constexpr int32_t kFewRows = 8;
+constexpr int32_t kFewRowsInCodes = 16;  // two passes of a kernel against a copy of the weight as numbers
 constexpr int32_t kGatheredRows = 64;
 constexpr size_t kNumbers = size_t{16} << 20;  // weights dequantised at a time
 
@@ -46,9 +47,16 @@ void Linear::prepare(const LinearWeight& weight) {
       Device::allocate(static_cast<size_t>(kGatheredRows) * static_cast<size_t>(gathered_columns_) * element);
 }
 
-bool Linear::uses_tiles(ConstMat x, const LinearWeight& weight) const {
+bool Linear::uses_codes(const Queue& queue, ConstMat x, const LinearWeight& weight) const {
+  const bool quicker = blas_ == nullptr || x.rows <= kFewRowsInCodes;
+  return quicker && !deterministic_ && codes_fit(queue, x, view_of(weight));
+}
+
+bool Linear::uses_tiles(const Queue& queue, ConstMat x, const LinearWeight& weight) const {
+  if (weight.order != nullptr) return false;
+  if (is_quantised(weight.kind)) return x.rows <= kFewRows && uses_codes(queue, x, weight);
   const bool quicker = blas_ == nullptr || deterministic_ || x.rows <= kFewRows;
-  return quicker && weight.order == nullptr && tiles_fit(x, view_of(weight));
+  return quicker && tiles_fit(x, view_of(weight));
 }
 
 void Linear::run(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out) {
@@ -63,7 +71,8 @@ void Linear::run(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat
 
 void Linear::product(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out) {
   const WeightView view = view_of(weight);
-  if (uses_tiles(x, weight)) {
+  if (uses_codes(queue, x, weight)) return linear_codes(queue, x.dtype, tile_args(x, view, out));
+  if (uses_tiles(queue, x, weight)) {
     TileArgs args = tile_args(x, view, out);
     args.may_bulk = !deterministic_;
     return linear_tiles(queue, x.dtype, args);

@@ -18,10 +18,11 @@ class Linear {
   void prepare(const LinearWeight& weight);
   void run(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out);
   // Whether run would use tiles for it, so that neighbours may be fused to it.
-  bool uses_tiles(ConstMat x, const LinearWeight& weight) const;
+  bool uses_tiles(const Queue& queue, ConstMat x, const LinearWeight& weight) const;
   bool has_blas() const { return blas_ != nullptr; }
 
  private:
+  bool uses_codes(const Queue& queue, ConstMat x, const LinearWeight& weight) const;
   void product(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out);
   bool product_of_many(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out);
   bool product_of_quantised(const Queue& queue, ConstMat x, const LinearWeight& weight, Mat out);

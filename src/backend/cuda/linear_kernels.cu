@@ -72,16 +72,29 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
+constexpr int kEights = 4;  // of a thread
+
+// A thread eight columns of a row at a time, neighbours in the row by neighbouring threads.
 template <class T, LinearKind kind>
-__global__ void dequantise_kernel(WeightView w, int32_t first, T* out, int64_t stride) {
+__global__ void __launch_bounds__(256)
+    dequantise_kernel(WeightView w, int32_t first, int32_t rows, T* out, int64_t stride) {
   wait_for_inputs();
   let_next_start();
-  const int64_t o = first + static_cast<int32_t>(blockIdx.x);
-  for (int32_t i = threadIdx.x; i < (w.columns + 7) / 8; i += blockDim.x) {
+  const int32_t of_row = (w.columns + 7) / 8;
+#pragma unroll
+  for (int k = 0; k < kEights; ++k) {
+    const int32_t at = (blockIdx.x * kEights + k) * 256 + threadIdx.x, row = at / of_row;
+    if (row >= rows) return;
+    const int32_t i = at - row * of_row;
     float weights[8];
-    weights_of_eight<kind>(w, o, i, weights);
-    for (int j = 0; j < 8 && 8 * i + j < w.columns; ++j)
-      out[blockIdx.x * stride + 8 * i + j] = from_float<T>(weights[j]);
+    weights_of_eight<kind>(w, first + row, i, weights);
+    alignas(16) T values[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) values[j] = from_float<T>(weights[j]);
+    auto* to = reinterpret_cast<uint4*>(out + row * stride + 8 * i);
+#pragma unroll
+    for (size_t part = 0; part < sizeof(values) / 16; ++part)
+      to[part] = reinterpret_cast<const uint4*>(values)[part];
   }
 }
 
@@ -123,8 +136,10 @@ void dequantise(const Queue& queue, const WeightView& w, int32_t first, Mat out)
   with_type(out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     with_kind_for<T>(w.kind, [&](auto kind) {
-      launch(queue, "dequantise", dequantise_kernel<T, decltype(kind)::value>, dim3(out.rows), 128, 0, w,
-             first, static_cast<T*>(out.data), out.stride);
+      const int64_t eights = int64_t{out.rows} * ceil_div(w.columns, 8);
+      launch(queue, "dequantise", dequantise_kernel<T, decltype(kind)::value>,
+             dim3(static_cast<unsigned>(ceil_div<int64_t>(eights, 256 * kEights))), 256, 0, w, first,
+             out.rows, static_cast<T*>(out.data), out.stride);
     });
   });
 }

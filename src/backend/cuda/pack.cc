@@ -19,7 +19,7 @@ constexpr int32_t kPiece = 8;
 
 struct Columns {
   int32_t count = 0;
-  int32_t group = 0;            // packed columns that share a scale
+  int32_t group = 0;            // packed columns that share a scale, as `source` counts them
   std::vector<int32_t> order;   // [count] packed column -> input, -1: a pad; empty: the identity
   std::vector<int32_t> source;  // [packed groups] -> group of the canonical weight
 };
@@ -60,12 +60,19 @@ Columns plan_columns(const CanonicalLinear& w) {
   const auto group_of = [&](int32_t i) { return w.g_idx[static_cast<size_t>(i)]; };
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](int32_t a, int32_t b) { return group_of(a) < group_of(b); });
-  plan.group = kPiece;
+  // The longest pieces that all groups are a multiple of; where the shortest are too long, pads fill groups
+  // up.
+  std::vector<int32_t> sizes(static_cast<size_t>(w.num_groups()));
+  for (const int32_t i : sorted) ++sizes[static_cast<size_t>(group_of(i))];
+  plan.group = kCellColumns;
+  for (const int32_t size : sizes)
+    while (plan.group > kPiece && size % plan.group != 0) plan.group /= 2;
+  const auto piece = static_cast<size_t>(plan.group);
   for (size_t i = 0; i < sorted.size(); ++i) {
     const int32_t g = group_of(sorted[i]);
     const bool new_group = i > 0 && g != group_of(sorted[i - 1]);
-    while (new_group && plan.order.size() % kPiece != 0) plan.order.push_back(-1);
-    if (plan.order.size() % kPiece == 0) plan.source.push_back(g);
+    while (new_group && plan.order.size() % piece != 0) plan.order.push_back(-1);
+    if (plan.order.size() % piece == 0) plan.source.push_back(g);
     plan.order.push_back(sorted[i]);
   }
   plan.count = static_cast<int32_t>(plan.order.size());
@@ -83,8 +90,8 @@ LinearKind packed_kind(const CanonicalLinear& w, ComputeType compute, DType acti
   return coded || activations == DType::kF32 ? packed_kind(w, compute) : kind_of(activations);
 }
 
-// One packed row of codes, `to` zeroed.
-void pack_row(const CanonicalLinear& w, const Columns& plan, LinearKind kind, int32_t o, std::byte* to) {
+// One row of a dense weight.
+void pack_dense_row(const CanonicalLinear& w, LinearKind kind, int32_t o, std::byte* to) {
   const auto first = static_cast<size_t>(o) * static_cast<size_t>(w.in);
   const bool same = (kind == LinearKind::kBF16 && w.codes_type == Codes::kBF16) ||
                     (kind == LinearKind::kF16 && w.codes_type == Codes::kF16) ||
@@ -94,31 +101,70 @@ void pack_row(const CanonicalLinear& w, const Columns& plan, LinearKind kind, in
     std::memcpy(to, w.codes.data() + first * width, static_cast<size_t>(w.in) * width);
     return;
   }
-  const bool quantised = kind == LinearKind::kInt8 || kind == LinearKind::kInt4;
-  const int32_t columns = quantised ? plan.count : w.in;
-  for (int32_t c = 0; c < columns; ++c) {
-    const int32_t i = !quantised || plan.order.empty() ? c : plan.order[static_cast<size_t>(c)];
-    if (i < 0) continue;
-    const auto at = static_cast<size_t>(c);
-    if (kind == LinearKind::kInt8) {
-      to[at] = w.codes[first + static_cast<size_t>(i)];
-    } else if (kind == LinearKind::kInt4) {
-      to[at / 2] |= (w.codes[first + static_cast<size_t>(i)] & std::byte{15}) << (c % 2 * 4);
-    } else if (kind == LinearKind::kF32) {
-      reinterpret_cast<float*>(to)[at] = weight_value(w, o, i);
+  for (int32_t i = 0; i < w.in; ++i) {
+    const float value = weight_value(w, o, i);
+    const auto at = static_cast<size_t>(i);
+    if (kind == LinearKind::kF32) {
+      reinterpret_cast<float*>(to)[at] = value;
     } else {
-      const float value = weight_value(w, o, i);
       reinterpret_cast<uint16_t*>(to)[at] = kind == LinearKind::kF16 ? f32_to_f16(value) : f32_to_bf16(value);
     }
   }
 }
 
-void pack_scales(const CanonicalLinear& w, const Columns& plan, const std::vector<float>& from,
-                 std::byte* to) {
-  auto* values = reinterpret_cast<float*>(to);
-  for (int32_t o = 0; o < w.out; ++o)
-    for (const int32_t g : plan.source)
-      *values++ = from[static_cast<size_t>(o) * static_cast<size_t>(w.num_groups()) + static_cast<size_t>(g)];
+bool is_quantised(LinearKind kind) { return kind == LinearKind::kInt8 || kind == LinearKind::kInt4; }
+
+// Columns of a cell that share a scale.
+int32_t group_of_cell(const Columns& plan) {
+  return plan.source.size() == 1 ? kCellColumns : std::gcd(plan.group, kCellColumns);
+}
+
+// Whether every minimum is -8 times its scale, which leaves codes from -8 to 7.
+bool is_symmetric(const CanonicalLinear& w) {
+  if (w.codes_type != Codes::kU4 || w.min.empty()) return false;
+  for (size_t i = 0; i < w.min.size(); ++i)
+    if (w.min[i] != -8 * w.scale[i]) return false;
+  return true;
+}
+
+// One row of a cell, all zeros: columns from `first` on.
+void pack_cell_row(const CanonicalLinear& w, const Columns& plan, const WeightView& view, int32_t o,
+                   int32_t first, std::byte* cell) {
+  const size_t row = static_cast<size_t>(o) * static_cast<size_t>(w.in);
+  const int32_t count = std::min(kCellColumns, plan.count - first);
+  for (int32_t c = 0; c < count; ++c) {
+    const int32_t i = plan.order.empty() ? first + c : plan.order[static_cast<size_t>(first + c)];
+    if (i < 0) continue;
+    const std::byte code = w.codes[row + static_cast<size_t>(i)];
+    std::byte* eight = cell + place_in_cell(view.kind, o, c / 8);
+    if (view.kind == LinearKind::kInt8) {
+      eight[byte_of_column(c)] = code;
+    } else {
+      eight[bit_of_column(c) / 8] |= (code & std::byte{15}) << bit_of_column(c) % 8;
+    }
+  }
+  auto* scales = reinterpret_cast<float*>(cell + code_bytes_of_cell(view.kind)) + o % kCellRows;
+  const size_t factors = static_cast<size_t>(o) * static_cast<size_t>(w.num_groups());
+  const int32_t groups = kCellColumns / view.group;
+  for (int32_t g = 0; g * view.group < count; ++g) {
+    const size_t at = factors + static_cast<size_t>(
+                                    plan.source[static_cast<size_t>((first + g * view.group) / plan.group)]);
+    scales[g * kCellRows] = w.scale[at];
+    if (view.has_min) scales[(groups + g) * kCellRows] = w.min.empty() ? 0.0f : w.min[at];
+  }
+}
+
+// `to` is zeroed.
+void pack_rows(const CanonicalLinear& w, const Columns& plan, const WeightView& view, std::byte* to) {
+  for (int32_t o = 0; o < w.out; ++o) {
+    if (!is_quantised(view.kind)) {
+      pack_dense_row(w, view.kind, o, to + view.row_bytes * o);
+      continue;
+    }
+    std::byte* cell = to + int64_t{o / kCellRows} * view.cells * view.cell_bytes;
+    for (int32_t first = 0; first < plan.count; first += kCellColumns, cell += view.cell_bytes)
+      pack_cell_row(w, plan, view, o, first, cell);
+  }
 }
 
 size_t on_line(size_t bytes) { return align_up(bytes, size_t{256}); }
@@ -136,29 +182,19 @@ void pack_bias(const std::vector<float>& bias, DType activations, std::byte* to)
 
 }  // namespace
 
-int64_t row_bytes(LinearKind kind, int32_t columns) {
-  const int64_t eights = align_up<int64_t>(columns, 8);
-  switch (kind) {
-    case LinearKind::kF32:
-      return eights * 4;
-    case LinearKind::kF16:
-    case LinearKind::kBF16:
-      return eights * 2;
-    case LinearKind::kInt8:
-      return align_up<int64_t>(columns, 16);
-    case LinearKind::kInt4:
-      return align_up<int64_t>(columns, 32) / 2;
-  }
-  return 0;
-}
-
 WeightView view_of(const LinearWeight& w) {
-  WeightView view{.kind = w.kind, .out = w.out, .in = w.in, .columns = w.columns, .group = w.group};
-  view.groups = w.group > 0 ? ceil_div(w.columns, w.group) : 0;
-  view.row_bytes = row_bytes(w.kind, w.columns);
+  WeightView view{.kind = w.kind, .out = w.out, .in = w.in, .columns = w.columns};
+  if (is_quantised(w.kind)) {
+    view.group = w.group;
+    view.code_offset = w.code_offset;
+    view.has_min = w.min != nullptr;
+    view.cells = ceil_div(w.columns, kCellColumns);
+    const int32_t floats = kCellRows * (kCellColumns / w.group) * (view.has_min ? 2 : 1);
+    view.cell_bytes = code_bytes_of_cell(w.kind) + floats * 4;
+  } else {
+    view.row_bytes = align_up<int64_t>(w.columns, 8) * (w.kind == LinearKind::kF32 ? 4 : 2);
+  }
   view.codes = static_cast<const uint8_t*>(w.codes);
-  view.scale = static_cast<const float*>(w.scale);
-  view.min = static_cast<const float*>(w.min);
   view.order = w.order;
   view.bias = w.bias;
   return view;
@@ -176,39 +212,45 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, 
   packed.kind = packed_kind(w, compute, activations);
   packed.out = w.out;
   packed.in = w.in;
-  const bool quantised = packed.kind == LinearKind::kInt8 || packed.kind == LinearKind::kInt4;
   Columns plan;
   plan.count = w.in;
-  if (quantised) plan = plan_columns(w);
+  const bool quantised = is_quantised(packed.kind);
+  if (quantised) {
+    plan = plan_columns(w);
+    packed.group = group_of_cell(plan);
+    packed.code_offset = is_symmetric(w) ? 8 : 0;
+  }
   packed.columns = plan.count;
-  packed.group = plan.group;
+  // Codes of four bits always have a minimum or an offset, so that kernels know two cases and not three.
+  const bool has_min =
+      quantised && packed.code_offset == 0 && (!w.min.empty() || packed.kind == LinearKind::kInt4);
+  const std::byte somewhere{};
+  packed.min = has_min ? &somewhere : nullptr;
+  const WeightView view = view_of(packed);
 
-  const auto row = static_cast<size_t>(row_bytes(packed.kind, plan.count));
-  const size_t codes = on_line(row * static_cast<size_t>(w.out));
-  const size_t scales = on_line(static_cast<size_t>(w.out) * plan.source.size() * 4);
-  const size_t mins = quantised && !w.min.empty() ? scales : 0;
+  const size_t octets = static_cast<size_t>(ceil_div(w.out, kCellRows)) * static_cast<size_t>(view.cells);
+  const size_t codes = on_line(quantised ? octets * static_cast<size_t>(view.cell_bytes)
+                                         : static_cast<size_t>(view.row_bytes) * static_cast<size_t>(w.out));
   const size_t order = on_line(plan.order.size() * 4);
   const size_t bias = on_line(w.bias.size() * 4) * 2;
-  std::vector<std::byte> host(codes + scales + mins + order + bias);
-  for (int32_t o = 0; o < w.out; ++o)
-    pack_row(w, plan, packed.kind, o, host.data() + row * static_cast<size_t>(o));
-  if (quantised) pack_scales(w, plan, w.scale, host.data() + codes);
-  if (mins > 0) pack_scales(w, plan, w.min, host.data() + codes + scales);
-  if (!plan.order.empty())
-    std::memcpy(host.data() + codes + scales + mins, plan.order.data(), plan.order.size() * 4);
-  if (!w.bias.empty()) pack_bias(w.bias, activations, host.data() + codes + scales + mins + order);
+  std::vector<std::byte> host(codes + order + bias);
+  pack_rows(w, plan, view, host.data());
+  if (!plan.order.empty()) std::memcpy(host.data() + codes, plan.order.data(), plan.order.size() * 4);
+  if (!w.bias.empty()) pack_bias(w.bias, activations, host.data() + codes + order);
 
-  packed.bytes = codes + scales + mins;
+  packed.bytes = codes;
   packed.storage = Device::allocate(host.size());
   WH_CUDA(cudaMemcpy(packed.storage.as<void>(), host.data(), host.size(), cudaMemcpyHostToDevice));
   WH_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
   const auto* base = packed.storage.as<std::byte>();
   const auto place = [&](bool present, size_t at) { return present ? base + at : nullptr; };
+  const auto of_cell = static_cast<size_t>(quantised ? code_bytes_of_cell(packed.kind) : 0);
   packed.codes = base;
-  packed.scale = reinterpret_cast<const float*>(place(quantised, codes));
-  packed.min = reinterpret_cast<const float*>(place(mins > 0, codes + scales));
-  packed.order = reinterpret_cast<const int32_t*>(place(!plan.order.empty(), codes + scales + mins));
-  packed.bias = reinterpret_cast<const float*>(place(!w.bias.empty(), codes + scales + mins + order));
+  packed.scale = place(quantised, of_cell);
+  packed.min = place(has_min, of_cell + static_cast<size_t>(kCellRows * 4) *
+                                            static_cast<size_t>(has_min ? kCellColumns / view.group : 0));
+  packed.order = reinterpret_cast<const int32_t*>(place(!plan.order.empty(), codes));
+  packed.bias = reinterpret_cast<const float*>(place(!w.bias.empty(), codes + order));
   return packed;
 }
 

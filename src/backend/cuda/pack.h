@@ -1,6 +1,6 @@
 // Weights for the CUDA kernels: see WeightView in kernels.h for the layout. Columns of act-order weights are
-// sorted by group, `order` gathers the inputs; where that leaves groups that do not line up, each is filled
-// up with zero codes to pieces of eight columns that repeat its scale and minimum.
+// sorted by group, `order` gathers the inputs. Their groups become pieces of 8 to 128 columns that repeat the
+// group's scale and minimum, filled up with zero codes where even 8 are too long.
 #pragma once
 
 #include "backend/cuda/kernels.h"

@@ -12,8 +12,12 @@ struct TileArgs {
   int64_t x_stride = 0;
   int32_t rows = 0;
   int32_t in = 0;
-  const void* weights = nullptr;  // [out, in]
+  const void* weights = nullptr;  // [out, in], or cells (WeightView)
   int64_t weight_stride = 0;
+  LinearKind kind = LinearKind::kF32;
+  int32_t cell_bytes = 0;
+  int32_t cell_groups = 0;  // of the columns of a cell, that share a scale
+  bool has_min = false;
   int32_t out = 0;
   const float* bias = nullptr;  // [out]
   void* y = nullptr;            // [rows, out]; nullptr where nobody reads it
@@ -48,6 +52,11 @@ bool tiles_can_norm(const Queue& queue, ConstMat x, int32_t out);
 TileArgs tile_args(ConstMat x, const WeightView& w, Mat out);
 void linear_tiles(const Queue& queue, DType dtype, const TileArgs& args);
 // bulk_kernels.cu: up to 8 rows where a block has room for all its weights; false where they do not suit it.
-bool linear_bulk(const Queue& queue, DType dtype, TileArgs args);
+bool linear_bulk(const Queue& queue, DType dtype, const TileArgs& args);
+
+// code_kernels.cu: any number of rows, eight at a time. Whether linear_codes can take them, with a norm too:
+bool codes_fit(const Queue& queue, ConstMat x, const WeightView& w);
+// normed is nullptr.
+void linear_codes(const Queue& queue, DType dtype, const TileArgs& args);
 
 }  // namespace whippet::cuda

@@ -523,6 +523,8 @@ bool tiles_fit(ConstMat x, const WeightView& w) {
 }
 
 void linear_tiles(const Queue& queue, DType dtype, const TileArgs& args) {
+  if (args.kind == LinearKind::kInt8 || args.kind == LinearKind::kInt4)
+    return linear_codes(queue, dtype, args);
   if (args.may_bulk && linear_bulk(queue, dtype, args)) return;
   const auto by_rows = [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -537,9 +539,13 @@ TileArgs tile_args(ConstMat x, const WeightView& w, Mat out) {
   args.x = x.data;
   args.x_stride = x.stride;
   args.rows = x.rows;
-  args.in = w.in;
+  args.in = x.cols;
   args.weights = w.codes;
   args.weight_stride = w.row_bytes / 2;
+  args.kind = w.kind;
+  args.cell_bytes = w.cell_bytes;
+  args.cell_groups = w.group > 0 ? kCellColumns / w.group : 0;
+  args.has_min = w.has_min;
   args.out = w.out;
   args.bias = w.bias;
   args.y = out.data;

@@ -28,27 +28,51 @@ constexpr __host__ __device__ bool is_dense(LinearKind kind) {
   return kind != LinearKind::kInt8 && kind != LinearKind::kInt4;
 }
 
-// The code in packed column c of a row; for dense kinds the weight itself.
+__device__ __forceinline__ const uint8_t* cell_of(const WeightView& w, int64_t o, int32_t i) {
+  return w.codes + (o / kCellRows * w.cells + i / 16) * w.cell_bytes;
+}
+// The eight codes of columns [8 i, 8 i + 8) of row o.
 template <LinearKind kind>
-__device__ __forceinline__ float code_at(const uint8_t* row, int32_t c) {
+__device__ __forceinline__ const uint8_t* eight_of(const WeightView& w, int64_t o, int32_t i) {
+  return cell_of(w, o, i) + place_in_cell(kind, o, i);
+}
+
+// The code in column c; for dense kinds the weight itself.
+template <LinearKind kind>
+__device__ __forceinline__ float code_at(const WeightView& w, int64_t o, int32_t c) {
+  const uint8_t* row = w.codes + o * w.row_bytes;
   if constexpr (kind == LinearKind::kF32) return reinterpret_cast<const float*>(row)[c];
   if constexpr (kind == LinearKind::kF16) return to_float(reinterpret_cast<const __half*>(row)[c]);
   if constexpr (kind == LinearKind::kBF16) return to_float(reinterpret_cast<const __nv_bfloat16*>(row)[c]);
-  if constexpr (kind == LinearKind::kInt8) return reinterpret_cast<const int8_t*>(row)[c];
-  if constexpr (kind == LinearKind::kInt4) return (row[c / 2] >> (c % 2 * 4)) & 15;
+  const uint8_t* eight = eight_of<kind>(w, o, c / 8);
+  if constexpr (kind == LinearKind::kInt8) return static_cast<int8_t>(eight[byte_of_column(c)]);
+  if constexpr (kind == LinearKind::kInt4)
+    return (*reinterpret_cast<const uint32_t*>(eight) >> bit_of_column(c)) & 15;
+}
+
+struct Factors {
+  float scale, min;
+};
+// Those of column c.
+template <LinearKind kind>
+__device__ __forceinline__ Factors factors_at(const WeightView& w, int64_t o, int32_t c) {
+  const auto* scales = reinterpret_cast<const float*>(cell_of(w, o, c / 8) + code_bytes_of_cell(kind)) +
+                       c % kCellColumns / w.group * kCellRows + o % kCellRows;
+  return {__ldg(scales), w.has_min ? __ldg(scales + kCellColumns / w.group * kCellRows) : 0.0f};
 }
 
 template <LinearKind kind>
 __device__ __forceinline__ float weight_at(const WeightView& w, int64_t o, int32_t c) {
-  const float code = code_at<kind>(w.codes + o * w.row_bytes, c);
+  const float code = code_at<kind>(w, o, c);
   if constexpr (is_dense(kind)) return code;
-  const int64_t at = o * w.groups + c / w.group;
-  return fmaf(code, w.scale[at], w.min != nullptr ? w.min[at] : 0.0f);
+  const Factors by = factors_at<kind>(w, o, c);
+  return fmaf(code - static_cast<float>(w.code_offset), by.scale, by.min);
 }
 
 // Codes of columns [8 i, 8 i + 8) of a row.
 template <LinearKind kind>
-__device__ __forceinline__ void codes_of_eight(const uint8_t* row, int32_t i, float* out) {
+__device__ __forceinline__ void codes_of_eight(const WeightView& w, int64_t o, int32_t i, float* out) {
+  const uint8_t* row = w.codes + o * w.row_bytes;
   if constexpr (kind == LinearKind::kF32) {
     const float4* from = reinterpret_cast<const float4*>(row) + 2 * i;
     const float4 a = __ldg(from), b = __ldg(from + 1);
@@ -60,32 +84,36 @@ __device__ __forceinline__ void codes_of_eight(const uint8_t* row, int32_t i, fl
     const T* from = reinterpret_cast<const T*>(&raw);
 #pragma unroll
     for (int j = 0; j < 8; ++j) out[j] = to_float(from[j]);
-  } else if constexpr (kind == LinearKind::kInt8) {
-    const uint2 raw = __ldg(reinterpret_cast<const uint2*>(row) + i);
-    const int8_t* from = reinterpret_cast<const int8_t*>(&raw);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) out[j] = from[j];
   } else {
-    const uint32_t raw = __ldg(reinterpret_cast<const uint32_t*>(row) + i);
+    const uint8_t* eight = eight_of<kind>(w, o, i);
+    if constexpr (kind == LinearKind::kInt8) {
+      const uint2 raw = __ldg(reinterpret_cast<const uint2*>(eight));
+      const int8_t* from = reinterpret_cast<const int8_t*>(&raw);
 #pragma unroll
-    for (int j = 0; j < 8; ++j) out[j] = (raw >> (4 * j)) & 15;
+      for (int j = 0; j < 8; ++j) out[j] = from[byte_of_column(j)];
+    } else {
+      const uint32_t raw = __ldg(reinterpret_cast<const uint32_t*>(eight));
+#pragma unroll
+      for (int j = 0; j < 8; ++j) out[j] = (raw >> bit_of_column(j)) & 15;
+    }
   }
 }
 
 // Weights of columns [8 i, 8 i + 8) of row o; those from w.columns on are 0.
 template <LinearKind kind>
 __device__ __forceinline__ void weights_of_eight(const WeightView& w, int64_t o, int32_t i, float* out) {
-  codes_of_eight<kind>(w.codes + o * w.row_bytes, i, out);
+  codes_of_eight<kind>(w, o, i, out);
   if constexpr (!is_dense(kind)) {
+    const auto offset = static_cast<float>(w.code_offset);
     if (w.group % 8 == 0) {
-      const int64_t at = o * w.groups + 8 * i / w.group;
-      const float scale = w.scale[at], min = w.min != nullptr ? w.min[at] : 0.0f;
+      const Factors by = factors_at<kind>(w, o, 8 * i);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) out[j] = fmaf(out[j], scale, min);
+      for (int j = 0; j < 8; ++j)
+        out[j] = 8 * i + j < w.columns ? fmaf(out[j] - offset, by.scale, by.min) : 0.0f;
     } else {
-      for (int j = 0; j < 8 && 8 * i + j < w.columns; ++j) {
-        const int64_t at = o * w.groups + (8 * i + j) / w.group;
-        out[j] = fmaf(out[j], w.scale[at], w.min != nullptr ? w.min[at] : 0.0f);
+      for (int j = 0; j < 8; ++j) {
+        const Factors by = factors_at<kind>(w, o, 8 * i + j);
+        out[j] = 8 * i + j < w.columns ? fmaf(out[j] - offset, by.scale, by.min) : 0.0f;
       }
     }
   }
