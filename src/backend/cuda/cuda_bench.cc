@@ -1,12 +1,12 @@
 // How long the parts of a forward pass take on the GPU, in graphs as the engine runs them:
-//   cuda_bench [--model qwen2.5-0.5b|internlm2-1.8b] [--context N] [--prompt] [--weights A,B,...] [--rounds
-//   N]
-//              [rows...]
+//   cuda_bench [--model qwen2.5-0.5b|internlm2-1.8b] [--context N] [--prompt] [--sampling] [--weights A,B,...]
+//              [--rounds N] [rows...]
 // prints for every number of rows the time of all layers with the head, and of each part of a layer by
 // itself, once for every layer. --prompt: the rows are the last of one sequence, else each has a sequence of
-// its own. --weights: what is timed in turns, a step `--rounds` times, each the median of the rounds, and how
-// many times as quick as the first: bf16, int8 (a scale a row), int4gN (groups of N, symmetric), int4gNa
-// (with minima), and after a plus sign the head, where it differs: int4g128+int8 (int4 alone: a bf16 head).
+// its own. --sampling: kinds of sampling alone. --weights: what is timed in turns, a step `--rounds` times,
+// each the median of the rounds, and how many times as quick as the first: bf16, int8 (a scale a row), int4gN
+// (groups of N, symmetric), int4gNa (with minima), and after a plus sign the head, where it differs:
+// int4g128+int8 (int4 alone: a bf16 head).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cuda/cuda_bench_sample.h"
 #include "backend/registry.h"
 #include "base/math.h"
 
@@ -50,7 +51,7 @@ struct Scheme {
 struct Options {
   Sizes sizes = kQwen;
   int32_t context = 512;
-  bool prompt = false;
+  bool prompt = false, sampling = false;
   int32_t rounds = 3;
   std::vector<Scheme> schemes;
   std::vector<int32_t> rows;
@@ -81,6 +82,8 @@ class Step {
     const int32_t seqs = options.prompt ? 1 : rows, context = std::max(options.context, rows);
     const int32_t blocks = ceil_div(context, kBlock);
     std::vector<int32_t> positions, sequences, table(static_cast<size_t>(seqs * blocks)), heads, logit_rows;
+    std::vector<int32_t> begins;
+    for (int32_t q = 0; q <= seqs; ++q) begins.push_back(options.prompt ? q * rows : q);
     for (int32_t r = 0; r < rows; ++r) {
       positions.push_back(options.prompt ? context - rows + r : context - 1);
       sequences.push_back(options.prompt ? 0 : r);
@@ -97,6 +100,7 @@ class Step {
     };
     upload(positions_, positions), upload(sequences_, sequences), upload(table_, table);
     upload(heads_, heads), upload(logit_rows_, logit_rows), upload(frequencies_, frequencies);
+    upload(begins_, begins);
     batch_ = {};
     batch_.num_tokens = rows;
     batch_.num_seqs = seqs;
@@ -105,6 +109,7 @@ class Step {
     batch_.positions = positions_.as<int32_t>();
     batch_.seq_of_token = sequences_.as<int32_t>();
     batch_.block_table = table_.as<int32_t>();
+    batch_.row_begin = begins_.as<int32_t>();
     batch_.logit_rows = logit_rows_.as<int32_t>();
     batch_.inv_freq = frequencies_.as<float>();
     caches_.clear();
@@ -276,7 +281,7 @@ class Step {
   LinearWeight head_;
   std::vector<Buffer> caches_;
   Buffer norm_, x_, normed_, qkv_, attended_, gate_up_, gated_, angles_, last_, logits_;
-  Buffer positions_, sequences_, table_, heads_, logit_rows_, frequencies_, positions_out_, word_;
+  Buffer positions_, sequences_, begins_, table_, heads_, logit_rows_, frequencies_, positions_out_, word_;
   BatchView batch_;
 };
 
@@ -305,6 +310,10 @@ int run(const Options& options) {
     return 1;
   }
   fmt::print("{}, {} tokens of context\n", (*backend)->description(), options.context);
+  if (options.sampling) {
+    bench_sampling(**backend, options.sizes.vocab, options.rows);
+    return 0;
+  }
   const int32_t most = *std::max_element(options.rows.begin(), options.rows.end());
   std::vector<std::unique_ptr<Step>> steps;
   for (const Scheme& scheme : options.schemes)
@@ -374,6 +383,8 @@ Options parse(int argc, char** argv) {
       options.rounds = std::max(1, std::atoi(next.data())), ++i;
     } else if (arg == "--prompt") {
       options.prompt = true;
+    } else if (arg == "--sampling") {
+      options.sampling = true;
     } else {
       options.rows.push_back(std::max(1, std::atoi(argv[i])));
     }

@@ -91,13 +91,18 @@ struct Rotation {
 bool rotate_and_attend(const Queue& queue, const BatchView& batch, const AttentionArgs& args,
                        const Rotation& rotation, const AttentionScratch& scratch);
 
-// sample_kernels.cu
+// sample_kernels.cu, sample_top_kernels.cu
 struct SampleScratch {
   unsigned long long* best = nullptr;  // [rows, kGreedyParts]
   int32_t* counters = nullptr;         // [rows], zero before and after
-  float* saved = nullptr;              // what the lists of each row overwrite, at the offsets of DeviceRow
+  // Of rows that are not greedy: chunks of `chunk` logits each.
+  int32_t chunk = 0, chunks = 0;             // at most kMaxChunks
+  unsigned long long* chunk_best = nullptr;  // [rows, chunks]
+  double* chunk_mass = nullptr;              // [rows, chunks]
+  int32_t* wide = nullptr;                   // [rows] whether sample_rows has to draw
+  float* saved = nullptr;  // what the lists of each row overwrite, at the offsets of DeviceRow
 };
-constexpr int32_t kGreedyParts = 64;
+constexpr int32_t kGreedyParts = 64, kMaxChunks = 1024;
 // A SampleRow whose lists lie on the device.
 struct DeviceRow {
   SampleRow row;
@@ -106,6 +111,10 @@ struct DeviceRow {
 };
 // The largest finite logit of each row, the lowest id among equals.
 void sample_greedy(const Queue& queue, const SampleArgs& args, const SampleScratch& scratch);
+// Applies the lists and draws, but for rows that it marks in scratch.wide.
+void sample_top(const Queue& queue, const SampleArgs& args, const DeviceRow* rows,
+                const SampleScratch& scratch);
+// After sample_top: draws what it marked, and reports logprobs.
 void sample_rows(const Queue& queue, const SampleArgs& args, const DeviceRow* rows,
                  const SampleScratch& scratch);
 

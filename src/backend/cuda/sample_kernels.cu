@@ -1,9 +1,8 @@
-// From logits to tokens, as views.h says it. Greedy rows without lists: several blocks a row look for the
-// largest logit and the last of them to end decides. Every other row: one block goes through its logits a few
-// times: lists, the largest, the sums; then the threshold of top_k and top_p is found by bisection of the
-// logits' bits over the few candidates near the top (over all of them where there are many), so that nothing
-// is ever sorted; then the draw goes through the kept ids in their order. Bytes: the row, 4 to 6 times, from
-// L2.
+// From logits to tokens, as views.h says it, where sample_top_kernels.cu does not. Greedy rows without lists:
+// several blocks a row look for the largest logit and the last of them to end decides. Rows whose kept set is
+// large, and lists of logprobs: one block goes through the row a few times, for a histogram of its logits
+// with the sums of their weights, for what lies in the bin where top_k or top_p ends, and for the draw in the
+// order of ids, so that nothing is ever sorted. Bytes: the row, 4 times (6 with top_k and top_p), from L2.
 #include <algorithm>
 
 #include "backend/cuda/launch.cuh"
@@ -48,31 +47,11 @@ __device__ float* row_of(const SampleArgs& args, int32_t r) {
   return static_cast<float*>(args.logits.data) + r * args.logits.stride;
 }
 
-// Bias and bans, then penalties, in place; what was there is kept in `saved`.
-__device__ void apply_lists(const SampleRow& row, int32_t vocab, float* x, float* saved) {
-  for (int32_t i = threadIdx.x; i < row.num_bias; i += kSampleThreads)
-    if (row.bias_ids[i] < vocab) saved[i] = x[row.bias_ids[i]];
-  for (int32_t i = threadIdx.x; i < row.num_seen; i += kSampleThreads)
-    if (row.seen_ids[i] < vocab) saved[row.num_bias + i] = x[row.seen_ids[i]];
-  __syncthreads();
-  for (int32_t i = threadIdx.x; i < row.num_bias; i += kSampleThreads)
-    if (row.bias_ids[i] < vocab) atomicAdd(x + row.bias_ids[i], row.bias[i]);
-  __syncthreads();
-  for (int32_t i = threadIdx.x; i < row.num_seen; i += kSampleThreads) {
-    if (row.seen_ids[i] >= vocab) continue;
-    float value = x[row.seen_ids[i]];
-    value = value > 0 ? value / row.repetition_penalty : value * row.repetition_penalty;
-    const int32_t count = row.output_counts != nullptr ? row.output_counts[i] : 0;
-    if (count > 0) value -= row.presence_penalty + row.frequency_penalty * static_cast<float>(count);
-    x[row.seen_ids[i]] = value;
-  }
-  __syncthreads();
-}
-
 __device__ void undo_lists(const SampleRow& row, int32_t vocab, float* x, const float* saved) {
   __syncthreads();
   for (int32_t i = threadIdx.x; i < row.num_seen; i += kSampleThreads)
     if (row.seen_ids[i] < vocab) x[row.seen_ids[i]] = saved[row.num_bias + i];
+  __syncthreads();
   for (int32_t i = threadIdx.x; i < row.num_bias; i += kSampleThreads)
     if (row.bias_ids[i] < vocab) x[row.bias_ids[i]] = saved[i];
   __syncthreads();
@@ -112,25 +91,21 @@ __global__ void __launch_bounds__(kSampleThreads)
   wait_for_inputs();
   let_next_start();
   const int32_t r = blockIdx.x;
+  const bool wide = scratch.wide[r] != 0;
+  if (!wide && rows[r].row.num_logprobs < 0) return;
   const SampleRow row = rows[r].row;
   Logits logits{row_of(args, r), args.vocab_used, row.mask};
-  float* saved = scratch.saved + rows[r].saved_offset;
-  apply_lists(row, args.vocab_used, logits.x, saved);
-  const unsigned long long best = best_of(logits, ~0ull, shared);
-  int32_t token = -1;
-  if (best > 0) {
-    token = ranked_id(best);
-    if (row.temperature > 0) {
-      logits.largest = logits.x[token];
-      logits.temperature = row.temperature;
-      logits.min_p = row.min_p;
-      const Kept kept = keep(logits, row, shared);
-      token = draw(logits, kept, rows[r].uniform, shared);
-    }
+  int32_t token = args.tokens[r];
+  if (wide) {
+    logits.largest = value_of(static_cast<uint32_t>(best_of(logits, ~0ull, shared) >> 32));
+    logits.temperature = row.temperature;
+    logits.min_p = row.min_p;
+    const Kept kept = keep(logits, row, shared);
+    token = draw(logits, kept, rows[r].uniform, shared);
+    if (threadIdx.x == 0) args.tokens[r] = token;
   }
-  if (threadIdx.x == 0) args.tokens[r] = token;
   if (row.num_logprobs < 0) return;
-  undo_lists(row, args.vocab_used, logits.x, saved);
+  undo_lists(row, args.vocab_used, logits.x, scratch.saved + rows[r].saved_offset);
   report(args, row, r, token, shared);
 }
 

@@ -9,6 +9,8 @@
 namespace whippet::cuda {
 namespace {
 
+constexpr int32_t kChunk = 512;  // logits: what a warp of sample_top reads at once
+
 bool has_penalties(const SampleRow& row) {
   return row.num_seen > 0 &&
          (row.repetition_penalty != 1 || row.presence_penalty != 0 || row.frequency_penalty != 0);
@@ -17,6 +19,11 @@ bool has_penalties(const SampleRow& row) {
 bool is_plain_greedy(const SampleRow& row) {
   return row.temperature <= 0 && row.num_logprobs < 0 && row.num_bias == 0 && row.mask == nullptr &&
          !has_penalties(row);
+}
+
+// Whether sample_top may leave the row's draw or its logprobs to sample_rows.
+bool may_be_wide(const SampleRow& row) {
+  return row.num_logprobs >= 0 || (row.temperature > 0 && (row.top_k > 0 || row.top_p < 1 || row.min_p > 0));
 }
 
 // Copies lists one after another and gives their places on the device.
@@ -46,7 +53,8 @@ DeviceRow device_row(const SampleRow& from, int32_t vocab, Lists& lists) {
   if (!has_penalties(from)) row.num_seen = 0;
   const auto seen = static_cast<size_t>(row.num_seen), bias = static_cast<size_t>(row.num_bias);
   row.seen_ids = lists.put(from.seen_ids, seen);
-  row.output_counts = lists.put(from.output_counts, seen);
+  if (from.presence_penalty == 0 && from.frequency_penalty == 0) row.output_counts = nullptr;
+  row.output_counts = lists.put(row.output_counts, seen);
   row.bias_ids = lists.put(from.bias_ids, bias);
   row.bias = lists.put(from.bias, bias);
   row.mask = lists.put(from.mask, static_cast<size_t>(ceil_div(vocab, 32)));
@@ -66,14 +74,25 @@ void Sampler::run(Device& device, const SampleArgs& args) {
   const bool greedy = std::all_of(args.rows, args.rows + rows, is_plain_greedy);
   const size_t bytes = greedy ? 0 : lay_out(args, saved);
   make_room(rows, bytes, saved);
-  const SampleScratch scratch{best_.as<unsigned long long>(), counters_.as<int32_t>(), saved_.as<float>()};
+  SampleScratch scratch;
+  scratch.best = best_.as<unsigned long long>();
+  scratch.counters = counters_.as<int32_t>();
   if (greedy) return sample_greedy(device.queue(), args, scratch);
   WH_CUDA(cudaEventSynchronize(copied_));
   fill(args);
   WH_CUDA(
       cudaMemcpyAsync(rows_.as<void>(), host_.as<void>(), bytes, cudaMemcpyHostToDevice, device.stream()));
   WH_CUDA(cudaEventRecord(copied_, device.stream()));
-  sample_rows(device.queue(), args, rows_.as<DeviceRow>(), scratch);
+  scratch.chunk = kChunk * ceil_div(args.vocab_used, kChunk * kMaxChunks);
+  scratch.chunks = ceil_div(args.vocab_used, scratch.chunk);
+  make_chunks(rows, scratch.chunks);
+  scratch.chunk_best = chunk_best_.as<unsigned long long>();
+  scratch.chunk_mass = chunk_mass_.as<double>();
+  scratch.wide = wide_.as<int32_t>();
+  scratch.saved = saved_.as<float>();
+  sample_top(device.queue(), args, rows_.as<DeviceRow>(), scratch);
+  if (std::any_of(args.rows, args.rows + rows, may_be_wide))
+    sample_rows(device.queue(), args, rows_.as<DeviceRow>(), scratch);
 }
 
 size_t Sampler::lay_out(const SampleArgs& args, size_t& saved) const {
@@ -115,6 +134,16 @@ void Sampler::make_room(int32_t rows, size_t bytes, size_t saved) {
   }
   if (saved * sizeof(float) > saved_.bytes() || saved_.bytes() == 0)
     saved_ = Device::allocate(std::max({saved * sizeof(float), 2 * saved_.bytes(), size_t{64} << 10}));
+}
+
+void Sampler::make_chunks(int32_t rows, int32_t chunks) {
+  const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(chunks);
+  if (static_cast<size_t>(rows) * sizeof(int32_t) > wide_.bytes())
+    wide_ = Device::allocate(static_cast<size_t>(max_rows_) * sizeof(int32_t));
+  if (count * sizeof(double) <= chunk_mass_.bytes()) return;
+  const size_t size = std::max(count * sizeof(double), 2 * chunk_mass_.bytes());
+  chunk_best_ = Device::allocate(size);
+  chunk_mass_ = Device::allocate(size);
 }
 
 }  // namespace whippet::cuda
