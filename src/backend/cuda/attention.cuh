@@ -19,7 +19,13 @@ struct AttendArgs {
   int32_t num_q_heads, window;
   float scale;
   Rotation rotation;
+  bool prompts = false;  // sequences with kPromptRows rows or more are left to attend_prompts
 };
+
+constexpr int32_t kPromptRows = 16;
+__device__ __forceinline__ bool is_prompt(const BatchView& batch, int32_t seq) {
+  return batch.row_begin[seq + 1] - batch.row_begin[seq] >= kPromptRows;
+}
 
 __device__ __forceinline__ int64_t cache_row(const AttendArgs& a, const int32_t* table, int32_t t,
                                              int32_t head) {
@@ -41,5 +47,7 @@ __device__ __forceinline__ float exp2_of(float x) {
 
 // split_attention_kernels.cu: fp16 or bf16 whose cache has the same type, head_dim 64 or 128.
 void attend_split(const Queue& queue, const AttendArgs& a, DType dtype, const AttentionScratch& scratch);
+// prefill_attention_kernels.cu: the same for sequences with kPromptRows rows or more; others are left alone.
+void attend_prompts(const Queue& queue, const AttendArgs& a, DType dtype);
 
 }  // namespace whippet::cuda

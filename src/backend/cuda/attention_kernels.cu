@@ -90,15 +90,23 @@ AttendArgs args_of(const BatchView& batch, const AttentionArgs& args) {
           args.num_q_heads,
           args.window,
           args.scale,
-          {}};
+          {},
+          false};
 }
 
 }  // namespace
 
 void attention(const Queue& queue, const BatchView& batch, const AttentionArgs& args,
                const AttentionScratch& scratch) {
-  const AttendArgs a = args_of(batch, args);
-  if (can_split(a, args.q.dtype)) return attend_split(queue, a, args.q.dtype, scratch);
+  AttendArgs a = args_of(batch, args);
+  if (can_split(a, args.q.dtype)) {
+    // Not where rows of a prompt and of a decode step must be summed alike.
+    a.prompts = scratch.may_split && batch.row_begin != nullptr &&
+                batch.num_tokens - batch.num_seqs + 1 >= kPromptRows;
+    if (a.prompts) attend_prompts(queue, a, args.q.dtype);
+    if (!a.prompts || batch.num_seqs > 1) attend_split(queue, a, args.q.dtype, scratch);
+    return;
+  }
   with_type(args.q.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     with_type(args.cache.dtype, [&](auto cache_tag) {

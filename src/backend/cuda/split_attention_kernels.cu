@@ -9,7 +9,7 @@
 // the cache the other keys are under way before the kernels ahead end. Bytes: the row's K and V.
 #include <algorithm>
 
-#include "backend/cuda/attention.cuh"
+#include "backend/cuda/attention_tiles.cuh"
 #include "backend/cuda/copy.cuh"
 #include "backend/cuda/mma.cuh"
 #include "base/math.h"
@@ -201,45 +201,11 @@ __device__ void load_queries(const AttendArgs& a, int32_t r, Piece<S>& piece) {
   __syncthreads();
 }
 
-__device__ __forceinline__ void load_matrices(uint32_t at, uint32_t (&m)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(at)
-               : "memory");
-}
-__device__ __forceinline__ void load_transposed(uint32_t at, uint32_t (&m)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(at)
-               : "memory");
-}
 // An 8 x 8 matrix of 16 bits, a row of it in four lanes, transposed.
 __device__ __forceinline__ uint32_t transpose(uint32_t m) {
   uint32_t out;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(m));
   return out;
-}
-
-// Where a lane reads of 16 keys from `key` on, for ldmatrix: four matrices of eight keys by sixteen bytes.
-// by_key: the second matrix has the next keys, otherwise the next chunk.
-template <class S>
-__device__ __forceinline__ uint32_t matrix_at(uint32_t tile, int32_t key, int32_t chunk, bool by_key) {
-  const int32_t lane = threadIdx.x % 32, second = lane / 8 % 2, fourth = lane / 16;
-  key += lane % 8 + 8 * (by_key ? second : fourth);
-  chunk += by_key ? fourth : second;
-  return tile + static_cast<uint32_t>(key * S::kDim * 2 + (chunk ^ (key & 7)) * 16);
-}
-
-// Numbers as the sum of two of 16 bits.
-template <class T>
-struct Halves {
-  uint32_t high, low;
-};
-template <class T>
-__device__ __forceinline__ Halves<T> split_pair(float x, float y) {
-  const T high[2] = {from_float<T>(x), from_float<T>(y)};
-  const T low[2] = {from_float<T>(x - to_float(high[0])), from_float<T>(y - to_float(high[1]))};
-  return {*reinterpret_cast<const uint32_t*>(high), *reinterpret_cast<const uint32_t*>(low)};
 }
 
 // What a warp knows of the row so far. A lane holds heads 2 (lane % 4) and the next: of the softmax over the
@@ -262,7 +228,7 @@ class Running {
 #pragma unroll
       for (int i = 0; i < S::kDim / 16; ++i) {
         uint32_t k[4];
-        load_matrices(matrix_at<S>(keys, 16 * m, 2 * i, true), k);
+        load_matrices(matrix_at<S::kDim>(keys, 16 * m, 2 * i, true), k);
         mma<T>(scores[m], k[0], k[1], k[2], k[3], q_[2 * i], q_[2 * i + 1]);
       }
       const bool whole = first >= share.begin && first + S::kKeys <= share.end;
@@ -286,7 +252,7 @@ class Running {
 #pragma unroll
       for (int i = 0; i < S::kDim / 16; ++i) {
         uint32_t v[4];
-        load_transposed(matrix_at<S>(values, 16 * m, 2 * i, false), v);
+        load_transposed(matrix_at<S::kDim>(values, 16 * m, 2 * i, false), v);
         mma<T>(sums_[i], v[0], v[1], v[2], v[3], high[0], high[1]);
         mma<T>(sums_[i], v[0], v[1], v[2], v[3], low[0], low[1]);
       }
@@ -502,6 +468,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks) attend_split_kernel(A
   if (threadIdx.x == 0) piece.pass = -1;
   __syncthreads();
   if (!a.rotation.settled) wait_for_inputs();
+  if (a.prompts && is_prompt(a.batch, a.batch.seq_of_token[r])) return;
   const int32_t position = a.batch.positions[r];
   const Share share = share_of(a, split, position);
   const int32_t* table =
