@@ -1,6 +1,6 @@
 // How long the parts of a forward pass take on the GPU, in graphs as the engine runs them:
-//   cuda_bench [--model qwen2.5-0.5b|internlm2-1.8b] [--context N] [--prompt] [--sampling] [--weights A,B,...]
-//              [--rounds N] [rows...]
+//   cuda_bench [--model qwen2.5-0.5b|internlm2-1.8b] [--context N] [--prompt] [--sampling]
+//              [--weights A,B,...] [--rounds N] [rows...]
 // prints for every number of rows the time of all layers with the head, and of each part of a layer by
 // itself, once for every layer. --prompt: the rows are the last of one sequence, else each has a sequence of
 // its own. --sampling: kinds of sampling alone. --weights: what is timed in turns, a step `--rounds` times,

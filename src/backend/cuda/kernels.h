@@ -19,10 +19,8 @@ struct Queue {
 
 // What a kernel reads of a LinearWeight. Dense: [out][columns] of their type, each row on 16 bytes, filled up
 // with zeros. int8 and int4: [out / 8][columns / 128] cells, each of 8 rows and 128 columns filled up with
-// zeros (cell.h), each with all that belongs to it:
-//   codes    int8 1024 bytes, int4 512
-//   scales   [128 / group][8 rows] fp32
-//   minima   [128 / group][8 rows] fp32, where has_min
+// zeros (cell.h), each with all that belongs to it: codes (int8 1024 bytes, int4 512), scales
+// [128 / group][8 rows] fp32 and, where has_min, minima alike.
 // A group that is longer than a cell or does not line up with cells is repeated as often as that needs.
 struct WeightView {
   LinearKind kind = LinearKind::kF32;
