@@ -38,6 +38,7 @@ struct EngineConfig {
   std::string prompt_template = "default";
   std::string prompt_template_dir;
   uint64_t seed = 0;
+  bool deterministic = false;
   int32_t threads = 0;
   std::string isa;
 
@@ -78,6 +79,8 @@ struct EngineConfig {
     visit("prompt_template_dir", c.prompt_template_dir,
           "a folder of named prompt templates: NAME.txt (a system message), NAME.jinja, NAME.json");
     visit("seed", c.seed, "seed of requests that bring none; 0: different every time");
+    visit("deterministic", c.deterministic,
+          "an answer never depends on what runs beside it: so it always is on a CPU; on a GPU at a price");
     visit("threads", c.threads,
           "worker threads of the CPU backend; 0: the physical cores this process may use");
     visit("isa", c.isa, "force the instruction set of the CPU backend (tests)");

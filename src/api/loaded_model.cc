@@ -98,9 +98,10 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   log_sampling(loaded.files.generation);
 
   const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
-  WH_ASSIGN(loaded.backend,
-            make_backend(config.device,
-                         {.num_threads = config.threads, .isa = config.isa, .activations = kv_type}));
+  WH_ASSIGN(loaded.backend, make_backend(config.device, {.num_threads = config.threads,
+                                                         .isa = config.isa,
+                                                         .activations = kv_type,
+                                                         .deterministic = config.deterministic}));
   WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype), on_load));
   apply_sliding_window(config, model.spec);
   WH_ASSIGN(const EnginePlan plan, plan_engine(config, model.spec, memory_of(*loaded.backend, kv_type)));

@@ -34,9 +34,10 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
   WH_ASSIGN(const ModelSpec spec, read_spec(checkpoint));
   WH_ASSIGN(const OnLoad on_load, read_quantization(config.quantization, checkpoint));
   const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
-  WH_ASSIGN(auto backend,
-            make_backend(config.device,
-                         {.num_threads = config.threads, .isa = config.isa, .activations = kv_type}));
+  WH_ASSIGN(auto backend, make_backend(config.device, {.num_threads = config.threads,
+                                                       .isa = config.isa,
+                                                       .activations = kv_type,
+                                                       .deterministic = config.deterministic}));
   WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype), on_load));
   apply_sliding_window(config, model.spec);
   const auto element = static_cast<int32_t>(dtype_size(kv_type));

@@ -54,16 +54,28 @@ int32_t rounded(int32_t rows, int32_t most) {
   return std::min(size, most);
 }
 
-// Blocks a sequence, so that a longer context seldom changes the layout.
+// Blocks a sequence: few sizes, so that each can be made known to the device beforehand.
 size_t rounded_blocks(size_t blocks, size_t most) {
-  size_t size = 16;
-  while (size < blocks) size *= 2;
+  size_t size = 64;
+  while (size < blocks) size *= 4;
   return std::max(std::min(size, most), blocks);
 }
 
 bool one_row_each(const Plan& plan) {
   return std::ranges::all_of(plan.rows,
                              [](const PlannedRows& rows) { return rows.count == 1 && rows.num_logits == 1; });
+}
+
+// A batch of these counts over `words`, none of them filled in.
+Batch& begin(Batch& batch, int32_t slot, int32_t* words, const Layout& at, const BatchView& counts) {
+  batch.slot = slot;
+  batch.words = {words, static_cast<size_t>(at.size)};
+  batch.sources = {words + at.sources, static_cast<size_t>(counts.num_tokens)};
+  batch.has_sources = false;
+  batch.rounded_rows = 0;
+  batch.host = counts;
+  view_at(at, words, batch.host);
+  return batch;
 }
 
 // Rows [from, to), which belong to nothing.
@@ -93,6 +105,32 @@ BatchBuilder::BatchBuilder(const CoreLimits& limits, int32_t num_frequencies)
   for (Buffer& words : words_) words = Buffer::host(max_words(limits, num_frequencies) * sizeof(int32_t));
 }
 
+std::vector<BatchShape> BatchBuilder::rounded_shapes() const {
+  std::vector<BatchShape> shapes;
+  const int32_t most = limits_.max_blocks_per_seq();
+  for (int32_t rows = 1; rows <= limits_.max_num_seqs; ++rows) {
+    if (rounded(rows, limits_.max_num_seqs) != rows) continue;
+    for (int32_t blocks = 1; blocks <= most; ++blocks) {
+      blocks = static_cast<int32_t>(rounded_blocks(static_cast<size_t>(blocks), static_cast<size_t>(most)));
+      shapes.push_back({rows, blocks});
+    }
+  }
+  return shapes;
+}
+
+const Batch& BatchBuilder::blank(const BatchShape& shape) {
+  const int32_t slot = std::exchange(next_, 1 - next_);
+  const Layout at(shape.rows, shape.rows, shape.rows, num_frequencies_, shape.blocks);
+  Batch& batch =
+      begin(batch_[slot], slot, words_[slot].as<int32_t>(), at, {.max_blocks_per_seq = shape.blocks});
+  batch.has_sources = true;
+  batch.rounded_rows = shape.rows;
+  int32_t* words = words_[slot].as<int32_t>();
+  words[at.row_begin] = 0;
+  fill_up(at, 0, shape.rows, num_frequencies_, shape.blocks, words);
+  return batch;
+}
+
 const Batch& BatchBuilder::build(const Plan& plan) {
   const int32_t slot = std::exchange(next_, 1 - next_);
   const auto num_seqs = static_cast<int32_t>(plan.rows.size());
@@ -108,17 +146,13 @@ const Batch& BatchBuilder::build(const Plan& plan) {
   const Layout at(std::max(rows_to, plan.num_tokens), std::max(rows_to, num_seqs),
                   std::max(rows_to, plan.num_logits), num_frequencies_, static_cast<int64_t>(max_blocks));
   int32_t* words = words_[slot].as<int32_t>();
-  Batch& batch = batch_[slot];
-  batch.slot = slot;
-  batch.words = {words, static_cast<size_t>(at.size)};
-  batch.sources = {words + at.sources, static_cast<size_t>(plan.num_tokens)};
-  batch.has_sources = false;
+  Batch& batch = begin(batch_[slot], slot, words, at,
+                       {.num_tokens = plan.num_tokens,
+                        .num_seqs = num_seqs,
+                        .num_logits = plan.num_logits,
+                        .max_blocks_per_seq = static_cast<int32_t>(max_blocks)});
   batch.rounded_rows = rows_to;
-  batch.host = BatchView{.num_tokens = plan.num_tokens,
-                         .num_seqs = num_seqs,
-                         .num_logits = plan.num_logits,
-                         .max_blocks_per_seq = static_cast<int32_t>(max_blocks)};
-  view_at(at, words, batch.host);
+  batch.has_sources = round;  // whether there are some or not, so that it makes no shape of its own
 
   int32_t row = 0;
   for (int32_t s = 0; s < num_seqs; ++s) {

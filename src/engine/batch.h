@@ -28,6 +28,12 @@ struct Batch {
   BatchView at(const int32_t* base) const;
 };
 
+// Of a step of one row a sequence, filled up.
+struct BatchShape {
+  int32_t rows = 0;
+  int32_t blocks = 0;  // a sequence
+};
+
 class BatchBuilder {
  public:
   // num_frequencies: RoPE frequencies of a sequence (head_dim / 2).
@@ -35,6 +41,12 @@ class BatchBuilder {
 
   // The result is valid until the build after the next one. Never allocates.
   const Batch& build(const Plan& plan);
+
+  // Every shape that a step of one row a sequence is filled up to, where batches are rounded.
+  std::vector<BatchShape> rounded_shapes() const;
+  // A batch of that shape whose rows belong to nothing: what a device knows once it has run that, it knows
+  // for all of the shape. Valid as build()'s.
+  const Batch& blank(const BatchShape& shape);
 
   // Words of the largest batch.
   static size_t max_words(const CoreLimits& limits, int32_t num_frequencies);

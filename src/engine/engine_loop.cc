@@ -54,6 +54,20 @@ bool EngineLoop::step() {
   return worked;
 }
 
+int32_t EngineLoop::run_shapes() {
+  if (!limits_.round_batches) return 0;
+  WH_CHECK(!last_ && requests_.empty(), "shapes are run before requests");
+  const std::vector<BatchShape> shapes = batches_.rounded_shapes();
+  for (const BatchShape& shape : shapes) {
+    for (int turn = 0; turn < 2; ++turn) {  // loads what it needs; is recorded
+      const Ticket ticket = runner_.launch(batches_.blank(shape));
+      runner_.sample(ticket, {});
+      runner_.wait(ticket);
+    }
+  }
+  return static_cast<int32_t>(shapes.size());
+}
+
 void EngineLoop::set_gauges() {
   metrics_.set_gauges({.running = scheduler_.num_running(),
                        .waiting = scheduler_.num_waiting(),

@@ -50,6 +50,9 @@ class EngineLoop {
   const Scheduler& scheduler() const { return scheduler_; }
   const BlockManager& blocks() const { return blocks_; }
   const BlockPool& pool() const { return pool_; }
+  // Runs every shape that steps are rounded to, on rows of nobody, so that the device knows them: before the
+  // first request. The number of shapes.
+  int32_t run_shapes();
   // Nothing is counted meanwhile: warm-up.
   void set_counting(bool counting) { counting_ = counting; }
 

@@ -50,6 +50,7 @@ Ticket FakeRunner::launch(const Batch& batch) {
   const BatchView& view = batch.host;
   WH_CHECK(view.num_tokens <= limits_.max_num_batched_tokens && view.num_seqs <= limits_.max_num_seqs);
   max_rows_ = std::max(max_rows_, view.num_tokens);
+  if (batch.rounded_rows > 0) rounded_.emplace(batch.rounded_rows, view.max_blocks_per_seq);
   ++step_;
   row_values_.resize(static_cast<size_t>(view.num_tokens));
   for (int32_t seq = 0; seq < view.num_seqs; ++seq) {

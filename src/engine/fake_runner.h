@@ -4,6 +4,8 @@
 // check.
 #pragma once
 
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "engine/runner.h"
@@ -18,6 +20,8 @@ class FakeRunner {
 
   int64_t num_steps() const { return step_; }
   int32_t max_rows() const { return max_rows_; }  // of any step
+  // Rows and blocks a sequence of the steps that were rounded.
+  const std::set<std::pair<int32_t, int32_t>>& rounded() const { return rounded_; }
   // The logits of a sequence that holds this token are not finite from then on; -1: none.
   int32_t poison = -1;
 
@@ -45,6 +49,7 @@ class FakeRunner {
   Step steps_[2];
   int64_t step_ = 0;
   int32_t max_rows_ = 0;
+  std::set<std::pair<int32_t, int32_t>> rounded_;
 };
 
 }  // namespace whippet

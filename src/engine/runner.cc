@@ -28,7 +28,7 @@ struct Drawn {
 uint64_t key_of(const Batch& batch, const BatchView& view) {
   if (batch.rounded_rows == 0) return 0;
   uint64_t hash = 0xcbf29ce484222325;
-  for (const int32_t part : {view.num_tokens, view.max_blocks_per_seq, batch.has_sources ? 1 : 0}) {
+  for (const int32_t part : {view.num_tokens, view.max_blocks_per_seq}) {
     for (int shift = 0; shift < 32; shift += 8)
       hash = (hash ^ (static_cast<uint32_t>(part) >> shift & 255)) * 0x100000001b3;
   }

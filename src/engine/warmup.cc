@@ -53,10 +53,11 @@ void warm_up(EngineLoop& loop, const RequestRules& rules) {
     }
     while (loop.has_requests()) loop.step();
   }
+  const int32_t shapes = loop.run_shapes();
   loop.events().clear();
   loop.set_counting(true);
-  log_debug("warm-up took {:.0f} ms",
-            std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+  log_debug("warm-up took {:.0f} ms, {} shapes of steps recorded",
+            std::chrono::duration<double, std::milli>(Clock::now() - begin).count(), shapes);
 }
 
 }  // namespace whippet

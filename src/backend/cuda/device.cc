@@ -9,6 +9,8 @@ namespace whippet::cuda {
 namespace {
 
 constexpr size_t kHalfBytes = size_t{4} << 20;
+double to_mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 constexpr int kOldest = 80;  // compute capability 8.0: the oldest that kernels are built for
 
 }  // namespace
@@ -60,13 +62,24 @@ Device::~Device() {
 }
 
 Buffer Device::allocate(size_t bytes) {
+  Result<Buffer> made = try_allocate(bytes);
+  WH_CHECK(made.ok(), "{}", made.error().message);
+  return std::move(made).value();
+}
+
+Result<Buffer> Device::try_allocate(size_t bytes) {
   if (bytes == 0) bytes = 1;
   void* data = nullptr;
-  const cudaError_t error = cudaMalloc(&data, bytes);
-  size_t available = 0, total = 0;
-  if (error != cudaSuccess) cudaMemGetInfo(&available, &total);
-  WH_CHECK(error == cudaSuccess, "{} bytes of the GPU's memory were asked for and {} of {} are free: {}",
-           bytes, available, total, cudaGetErrorString(error));
+  if (const cudaError_t error = cudaMalloc(&data, bytes); error != cudaSuccess) {
+    cudaGetLastError();  // the next call is none of its business
+    size_t available = 0, total = 0;
+    cudaMemGetInfo(&available, &total);
+    return make_error(
+        Code::kUnavailable,
+        "the GPU has no room for {:.1f} MiB more: {:.1f} of {:.1f} MiB are free ({}): stop what else "
+        "runs on it, or take a smaller model or --quantization int4",
+        to_mib(bytes), to_mib(available), to_mib(total), cudaGetErrorString(error));
+  }
   WH_CUDA(cudaMemset(data, 0, bytes));
   WH_CUDA(cudaStreamSynchronize(cudaStreamLegacy));  // our stream does not wait for that one
   return Buffer(data, bytes, [](void* at, size_t) { cudaFree(at); });

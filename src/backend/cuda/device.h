@@ -30,7 +30,9 @@ class Device {
   cudaStream_t stream() const { return queue_.stream; }
   const std::string& name() const { return name_; }
 
-  // Zeroed.
+  // Zeroed. kUnavailable says how much was asked for and how much is free.
+  static Result<Buffer> try_allocate(size_t bytes);
+  // The same of what the plan of memory has room for.
   static Buffer allocate(size_t bytes);
   // Pinned host memory.
   static Buffer allocate_pinned(size_t bytes);

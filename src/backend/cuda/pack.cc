@@ -239,7 +239,7 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, 
   if (!w.bias.empty()) pack_bias(w.bias, activations, host.data() + codes + order);
 
   packed.bytes = codes;
-  packed.storage = Device::allocate(host.size());
+  WH_ASSIGN(packed.storage, Device::try_allocate(host.size()));
   WH_CUDA(cudaMemcpy(packed.storage.as<void>(), host.data(), host.size(), cudaMemcpyHostToDevice));
   WH_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
   const auto* base = packed.storage.as<std::byte>();
