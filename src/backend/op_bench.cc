@@ -1,16 +1,19 @@
 // How quick the ops of a backend are on the shapes of real models, beside what the machine can do at most:
-//   op_bench [--threads N] [--isa NAME] [--seconds S] [--best] [filter]
+//   op_bench [--threads N] [--isa NAME] [--seconds S] [--best] [--model NAME] [filter]
 // prints the time (median and best), GB/s and GFLOP/s of every op whose name contains the filter.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/probe.h"
@@ -26,6 +29,7 @@ struct Options {
   BackendOptions backend;
   double seconds = 0.3;  // for each line
   bool best = false;     // rates from the best time instead of the median: for a machine that others use
+  std::string model;     // one model only
   std::string filter;
 };
 
@@ -73,48 +77,89 @@ class Bench {
   cpu::MachineSpeed machine_;
 };
 
-// One product of every layer, so that weights come from memory and not from a cache.
-double bench_linear(Bench& bench, const std::string& name, WeightShape shape, int32_t copies, int32_t rows) {
-  Random random(1);
-  const CanonicalLinear w = random_weight(random, shape);
-  std::vector<LinearWeight> packed;
-  for (int32_t i = 0; i < copies; ++i) packed.push_back(bench.backend().pack(w, ComputeType::kAuto).value());
-  TestMat x = TestMat::random(random, rows, shape.in), out(rows, shape.out);
-  const double bytes = static_cast<double>(packed[0].bytes) * copies;
-  const double operations = 2.0 * shape.out * shape.in * copies * rows;
-  return bench.seconds(
-      fmt::format("{} {} x{}, {} rows", name, shape.name(), copies, rows), bytes, operations,
-      [&] {
-        for (const LinearWeight& each : packed) bench.backend().linear(x.mat(), each, out.mat());
-      },
-      packed[0].input_type);
-}
+// The weights of one kind of every layer.
+struct Linears {
+  Linears(const char* kind, const WeightShape& all) : name(kind), shape(all) {}
 
-void bench_linears(Bench& bench, const Model& model) {
+  const char* name;
+  WeightShape shape;
+  std::vector<LinearWeight> weights;
+};
+
+std::vector<Linears> make_linears(Bench& bench, const Model& model) {
   const int32_t q = model.q_heads * model.head_dim, kv = model.kv_heads * model.head_dim;
-  const std::vector<std::tuple<const char*, int32_t, int32_t>> body = {
+  const std::vector<std::tuple<const char*, int32_t, int32_t>> sizes = {
       {"qkv", q + 2 * kv, model.hidden},
       {"o", model.hidden, q},
       {"gate_up", 2 * model.intermediate, model.hidden},
-      {"down", model.hidden, model.intermediate}};
-  for (int32_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
-    const int32_t copies = rows > 32 ? 1 : std::min(model.layers, 8);
-    double total = 0;
-    for (const auto& [name, out, in] : body) {
-      WeightShape shape = model.body;
-      shape.out = out;
-      shape.in = in;
-      total += bench_linear(bench, fmt::format("{} {}", model.name, name), shape, copies, rows) / copies;
-    }
-    WeightShape head = model.head;
-    head.out = model.vocab;
-    head.in = model.hidden;
-    const double head_seconds =
-        rows <= 64 ? bench_linear(bench, fmt::format("{} head", model.name), head, 1, rows) : 0;
-    if (total > 0)
-      fmt::print("{} linears: {} rows in {:.2f} ms = {:.0f} rows/s\n", model.name, rows,
-                 (total * model.layers + head_seconds) * 1e3, rows / (total * model.layers + head_seconds));
+      {"down", model.hidden, model.intermediate},
+      {"head", model.vocab, model.hidden}};
+  std::vector<Linears> all;
+  for (const auto& [name, out, in] : sizes) {
+    const bool head = std::string_view(name) == "head";
+    Linears& each = all.emplace_back(name, head ? model.head : model.body);
+    each.shape.out = out;
+    each.shape.in = in;
+    Random random(1);
+    const CanonicalLinear w = random_weight(random, each.shape);
+    for (int32_t copy = 0; copy < (head ? 1 : model.layers); ++copy)
+      each.weights.push_back(bench.backend().pack(w, ComputeType::kAuto).value());
   }
+  return all;
+}
+
+// One kind of product in `copies` layers, one after the other.
+double bench_linear(Bench& bench, const Model& model, const Linears& linears, size_t copies, int32_t rows) {
+  Random random(1);
+  const WeightShape& shape = linears.shape;
+  copies = std::min(copies, linears.weights.size());
+  TestMat x = TestMat::random(random, rows, shape.in), out(rows, shape.out);
+  const auto times = static_cast<double>(copies);
+  return bench.seconds(
+             fmt::format("{} {} {} x{}, {} rows", model.name, linears.name, shape.name(), copies, rows),
+             static_cast<double>(linears.weights[0].bytes) * times, 2.0 * shape.out * shape.in * times * rows,
+             [&] {
+               for (size_t i = 0; i < copies; ++i)
+                 bench.backend().linear(x.mat(), linears.weights[i], out.mat());
+             },
+             linears.weights[0].input_type) /
+         times;
+}
+
+// All products of a step in their order, so that weights come from memory and not from a cache.
+void bench_step(Bench& bench, const Model& model, const std::vector<Linears>& all, int32_t rows) {
+  Random random(1);
+  std::vector<TestMat> x, out;
+  double bytes = 0, operations = 0;
+  for (const Linears& each : all) {
+    x.push_back(TestMat::random(random, rows, each.shape.in));
+    out.emplace_back(rows, each.shape.out);
+    const auto times = static_cast<double>(each.weights.size());
+    bytes += static_cast<double>(each.weights[0].bytes) * times;
+    operations += 2.0 * each.shape.out * each.shape.in * times * rows;
+  }
+  const double seconds = bench.seconds(
+      fmt::format("{} step, {} rows", model.name, rows), bytes, operations,
+      [&] {
+        for (size_t layer = 0; layer < static_cast<size_t>(model.layers); ++layer)
+          for (size_t i = 0; i < all.size(); ++i)
+            if (i + 1 < all.size() || layer + 1 == static_cast<size_t>(model.layers))
+              bench.backend().linear(x[i].mat(), all[i].weights[i + 1 < all.size() ? layer : 0],
+                                     out[i].mat());
+      },
+      all[0].weights[0].input_type);
+  if (seconds > 0)
+    fmt::print("{} linears: {} rows in {:.2f} ms = {:.0f} rows/s\n", model.name, rows, seconds * 1e3,
+               rows / seconds);
+}
+
+void bench_linears(Bench& bench, const Model& model) {
+  const std::vector<Linears> all = make_linears(bench, model);
+  for (int32_t rows : {1, 2, 4, 8, 16, 32, 64}) bench_step(bench, model, all, rows);
+  for (int32_t rows : {1, 16, 512})
+    for (const Linears& each : all)
+      if (rows <= 64 || std::string_view(each.name) != "head")
+        bench_linear(bench, model, each, rows <= 64 ? 8 : 1, rows);
 }
 
 void bench_attention(Bench& bench, const Model& model, int32_t rows, int32_t keys) {
@@ -220,6 +265,8 @@ Options parse(int argc, char** argv) {
       options.backend.isa = next, ++i;
     else if (arg == "--seconds")
       options.seconds = std::atof(next), ++i;
+    else if (arg == "--model")
+      options.model = next, ++i;
     else if (arg == "--best")
       options.best = true;
     else
@@ -234,6 +281,7 @@ int run(const Options& options) {
     fmt::print(stderr, "{}\n", backend.error().message);
     return 1;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // lines are seen as they come
   const cpu::MachineSpeed machine =
       cpu::measure_machine(options.backend.num_threads, options.backend.isa).value();
   fmt::print("{}: reads {:.1f} GB/s, {:.0f} fp32 GFLOP/s, {:.0f} int8 GOP/s, {:.0f} bf16 GFLOP/s\n",
@@ -252,6 +300,7 @@ int run(const Options& options) {
   };
   Bench bench(options, **backend, machine);
   for (const Model& model : models) {
+    if (!options.model.empty() && options.model != model.name) continue;
     bench_linears(bench, model);
     if (&model >= &models[2]) continue;  // the rest is the same
     for (int32_t keys : {512, 4096}) bench_attention(bench, model, 1, keys);

@@ -114,12 +114,9 @@ void linear(ConstMat x, const CanonicalLinear& w, Mat out) {
 
 namespace {
 
-float in_two_planes(float x, float most) {
-  const float step = most / 127.0f;
-  const float steps = x * (127.0f / most);
-  const float whole = std::nearbyint(steps);
-  const float left = std::nearbyint((steps - whole) * 254.0f);
-  return whole * step + left * (step / 254.0f);
+float in_16_bits(float x, float most) {
+  constexpr float kSteps = 32767;
+  return std::nearbyint(x * (kSteps / most)) * (most / kSteps);
 }
 
 }  // namespace
@@ -146,7 +143,7 @@ void round_inputs(ConstMat x, const LinearWeight& packed, Mat out) {
       }
       for (const int32_t i : members)
         to[i] = !finite         ? std::numeric_limits<float>::quiet_NaN()
-                : most > 1e-30f ? in_two_planes(in[i], most)
+                : most > 1e-30f ? in_16_bits(in[i], most)
                                 : 0.0f;
     }
   }

@@ -76,10 +76,10 @@ Result<LinearWeight> CpuBackend::pack(const CanonicalLinear& weight, ComputeType
   make_room_for_sampling(weight.out);
   const size_t row = packed->input_type == DType::kBF16 ? sizeof(uint32_t) * num_pairs(*packed)
                      : packed->input_type == DType::kI8
-                         ? size_t{kInputPlanes} * num_groups(*packed) * group_columns(*packed)
+                         ? sizeof(int16_t) * num_groups(*packed) * group_columns(*packed)
                          : 0;
   if (kRoundedRows * row > rounded_.bytes()) rounded_ = Buffer::host(kRoundedRows * row);
-  const size_t groups = kRoundedRows * kInputPlanes * num_groups(*packed) * sizeof(InputGroup);
+  const size_t groups = kRoundedRows * num_groups(*packed) * sizeof(InputGroup);
   if (groups > input_groups_.bytes()) input_groups_ = Buffer::host(groups);
   if (packed->order != nullptr && packed->columns > gathered_columns_) {
     gathered_columns_ = packed->columns;
@@ -159,12 +159,12 @@ void CpuBackend::for_pieces(const LinearWeight& w, int32_t rows, int32_t tile_pa
 
 void CpuBackend::product_of_codes(ConstMat x, const LinearWeight& w, Mat out) {
   const GroupShape shape{w.columns, w.group, group_columns(w), w.code_offset, num_groups(w)};
-  const int64_t groups = int64_t{kInputPlanes} * shape.groups, row_bytes = groups * shape.group_columns;
-  auto* rounded = rounded_.as<int8_t>();
+  const int64_t groups = shape.groups, row_columns = groups * shape.group_columns;
+  auto* rounded = rounded_.as<int16_t>();
   auto* inputs = input_groups_.as<InputGroup>();
   for_rows(x.rows, w.columns, [&](int32_t begin, int32_t end) {
     for (int64_t r = begin; r < end; ++r)
-      kernels_.dots.round_inputs(x.row<float>(static_cast<int32_t>(r)), shape, rounded + r * row_bytes,
+      kernels_.dots.round_inputs(x.row<float>(static_cast<int32_t>(r)), shape, rounded + r * row_columns,
                                  inputs + r * groups);
   });
   CodedTask whole = {};
@@ -184,7 +184,7 @@ void CpuBackend::product_of_codes(ConstMat x, const LinearWeight& w, Mat out) {
                CodedTask task = whole;
                task.panel_begin = panel_begin;
                task.panel_end = panel_end;
-               task.x = rounded + first * row_bytes;
+               task.x = rounded + first * row_columns;
                task.inputs = inputs + first * groups;
                task.y = out.row<float>(first);
                task.rows = end - first;

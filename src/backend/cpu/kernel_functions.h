@@ -14,7 +14,7 @@ void linear_many_f16(const LinearTask& task, float* scratch);
 void linear_many_bf16(const LinearTask& task, float* scratch);
 void linear_coded_int8(const CodedTask& task);
 void linear_coded_int4(const CodedTask& task);
-void round_inputs(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups);
+void round_inputs(const float* x, const GroupShape& shape, int16_t* q, InputGroup* groups);
 void linear_pairs(const PairTask& task);
 
 void rms_norm(const float* x, const float* weight, int32_t dim, float eps, float* out);

@@ -48,8 +48,8 @@ struct DotKernels {
   void (*linear_coded[2])(const CodedTask& task);
   int32_t panels;
   int32_t few_rows, few_panels;  // and where there are no more rows, blocks of few_panels
-  // One row for linear_coded: q [kInputPlanes][groups * group_columns] and its groups.
-  void (*round_inputs)(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups);
+  // One row for linear_coded: q [groups * group_columns] and its groups.
+  void (*round_inputs)(const float* x, const GroupShape& shape, int16_t* q, InputGroup* groups);
   double (*burst)(int64_t rounds, float* sink);  // what a core can do at most, as fma_burst
 };
 

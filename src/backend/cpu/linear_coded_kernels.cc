@@ -1,7 +1,7 @@
-// Products of codes with inputs as two planes of 8-bit integers, the rounded inputs and what rounding left of
-// them: 16 bits together, since 8 alone move the answers of small models. Sums over a group are exact. On
-// every instruction set, for any number of rows and panels, an output is
-//   sum = bias, then for rising groups and in each for both planes:
+// Products of codes with inputs rounded to 16 bits, since 8 move the answers of small models. Sums over a
+// group are exact: |code - offset| <= 128, |q| <= 32767 and 256 of them stay below 2^31. On every instruction
+// set, for any number of rows and panels, an output is
+//   sum = bias, then for rising groups:
 //     sum = fma(float(start + sum of code * q), x scale * scale, sum)
 //     sum = fma(x sum, min, sum) where there is a min
 // Many rows pass a stretch of groups that stays in the first cache; their sums are carried in y.
@@ -14,52 +14,52 @@ namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
 constexpr int32_t kStretchBytes = 16 << 10;  // of codes in a tile's panels
+constexpr float kInputSteps = 32767;         // from 0 to the largest input of a group
 
 WH_SIMD int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 WH_SIMD int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
 
 struct Int8 {
-  static constexpr int kColumnsPerByte = 1;
+  static constexpr int kBits = 8;
 };
 struct Int4 {  // byte 4o + j of 64: column j of output o in the lower half, column 4 + j in the upper
-  static constexpr int kColumnsPerByte = 2;
+  static constexpr int kBits = 4;
 };
 
 template <class Kind>
 WH_SIMD int64_t group_bytes(const CodedTask& task) {
-  return task.group_columns * (16 / Kind::kColumnsPerByte);
+  return task.group_columns * (2 * Kind::kBits);
 }
 
-template <int kRows, int kPanels>
-WH_SIMD void add_products(const Bytes (&w)[kPanels], const int8_t* x, int64_t x_stride,
+// Two columns, those that lie at bit kShift of the shorts.
+template <class Kind, int kShift, int kRows, int kPanels>
+WH_SIMD void add_products(const Shorts (&codes)[kPanels], const int16_t* x, int64_t x_stride,
                           Ints (&parts)[kRows][kPanels]) {
+  Shorts w[kPanels];
+#pragma GCC unroll 8
+  for (int p = 0; p < kPanels; ++p) w[p] = field<kShift, Kind::kBits>(codes[p]);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const Inputs four = inputs(x + r * x_stride);
+    const Shorts two = broadcast_pair(x + r * x_stride);
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) parts[r][p] = dot(w[p], four, parts[r][p]);
+    for (int p = 0; p < kPanels; ++p) parts[r][p] = dot(w[p], two, parts[r][p]);
   }
 }
 
 // All columns of a group.
 template <class Kind, int kRows, int kPanels>
-WH_SIMD void add_group(const uint8_t* codes, int64_t panel_stride, int32_t columns, const int8_t* x,
+WH_SIMD void add_group(const uint8_t* codes, int64_t panel_stride, int32_t columns, const int16_t* x,
                        int64_t x_stride, Ints (&parts)[kRows][kPanels]) {
-  constexpr int kStep = 4 * Kind::kColumnsPerByte;
+  constexpr int kStep = 32 / Kind::kBits;
   for (int32_t c = 0; c < columns; c += kStep, codes += 64, x += kStep) {
-    Bytes w[kPanels];
+    Shorts w[kPanels];
 #pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) w[p] = load_bytes(codes + p * panel_stride);
-    if constexpr (Kind::kColumnsPerByte == 1) {
-      add_products<kRows, kPanels>(w, x, x_stride, parts);
-    } else {
-      Bytes half[kPanels];
-#pragma GCC unroll 8
-      for (int p = 0; p < kPanels; ++p) half[p] = low_nibbles(w[p]);
-      add_products<kRows, kPanels>(half, x, x_stride, parts);
-#pragma GCC unroll 8
-      for (int p = 0; p < kPanels; ++p) half[p] = high_nibbles(w[p]);
-      add_products<kRows, kPanels>(half, x + 4, x_stride, parts);
+    for (int p = 0; p < kPanels; ++p) w[p] = load_codes(codes + p * panel_stride);
+    add_products<Kind, 0, kRows, kPanels>(w, x, x_stride, parts);
+    add_products<Kind, 8, kRows, kPanels>(w, x + 2, x_stride, parts);
+    if constexpr (Kind::kBits == 4) {
+      add_products<Kind, 4, kRows, kPanels>(w, x + 4, x_stride, parts);
+      add_products<Kind, 12, kRows, kPanels>(w, x + 6, x_stride, parts);
     }
   }
 }
@@ -69,25 +69,21 @@ WH_SIMD Vec load_factor(const void* factors, bool half, int64_t at) {
               : load(static_cast<const float*>(factors) + at);
 }
 
-// Of one row, both planes.
-WH_SIMD int64_t row_groups(const CodedTask& task) { return int64_t{kInputPlanes} * task.groups; }
-
 template <int kRows, int kPanels>
 WH_SIMD void end_group(const CodedTask& task, int32_t panel, int32_t g, const InputGroup* inputs,
                        const Ints (&parts)[kRows][kPanels], Vec (&sums)[kRows][kPanels]) {
+  const int64_t groups = task.groups;
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const int64_t at = (static_cast<int64_t>(panel + p) * task.groups + g) * 16;
+    const int64_t at = ((panel + p) * groups + g) * 16;
     const Vec scale = load_factor(task.scale, task.half_scale, at);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
-      sums[r][p] =
-          fma(to_float(parts[r][p]), broadcast(inputs[row_groups(task) * r].scale) * scale, sums[r][p]);
+      sums[r][p] = fma(to_float(parts[r][p]), broadcast(inputs[groups * r].scale) * scale, sums[r][p]);
     if (task.min == nullptr) continue;
     const Vec min = load_factor(task.min, task.half_min, at);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[r][p] = fma(broadcast(inputs[row_groups(task) * r].sum), min, sums[r][p]);
+    for (int r = 0; r < kRows; ++r) sums[r][p] = fma(broadcast(inputs[groups * r].sum), min, sums[r][p]);
   }
 }
 
@@ -99,11 +95,10 @@ WH_SIMD int32_t valid_outputs(const CodedTask& task, int32_t panel) {
 template <class Kind, int kRows, int kPanels>
 void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int32_t end) {
   const int64_t bytes = group_bytes<Kind>(task), panel_stride = bytes * task.groups;
-  const int64_t plane = static_cast<int64_t>(task.groups) * task.group_columns;
-  const int64_t x_stride = plane * kInputPlanes;
+  const int64_t x_stride = static_cast<int64_t>(task.groups) * task.group_columns;
   const uint8_t* codes = task.codes + panel * panel_stride + begin * bytes;
-  const int8_t* x = task.x + row * x_stride + static_cast<int64_t>(begin) * task.group_columns;
-  const InputGroup* inputs = task.inputs + row * row_groups(task) + begin;
+  const int16_t* x = task.x + row * x_stride + static_cast<int64_t>(begin) * task.group_columns;
+  const InputGroup* inputs = task.inputs + static_cast<int64_t>(row) * task.groups + begin;
   float* y = task.y + row * task.y_stride + panel * 16;
   Vec sums[kRows][kPanels];
 #pragma GCC unroll 8
@@ -116,17 +111,14 @@ void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int3
                                           : zero();
   }
   for (int32_t g = begin; g < end; ++g, codes += bytes, x += task.group_columns, ++inputs) {
-    for (int i = 0; i < kInputPlanes; ++i) {
-      const InputGroup* of_plane = inputs + static_cast<int64_t>(i) * task.groups;
-      Ints parts[kRows][kPanels];
+    Ints parts[kRows][kPanels];
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
+    for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
-        for (int p = 0; p < kPanels; ++p) parts[r][p] = ints(of_plane[row_groups(task) * r].start);
-      add_group<Kind, kRows, kPanels>(codes, panel_stride, task.group_columns, x + i * plane, x_stride,
-                                      parts);
-      end_group<kRows, kPanels>(task, panel, g, of_plane, parts, sums);
-    }
+      for (int p = 0; p < kPanels; ++p)
+        parts[r][p] = ints(inputs[static_cast<int64_t>(task.groups) * r].start);
+    add_group<Kind, kRows, kPanels>(codes, panel_stride, task.group_columns, x, x_stride, parts);
+    end_group<kRows, kPanels>(task, panel, g, inputs, parts, sums);
   }
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
@@ -179,16 +171,9 @@ void linear_coded(const CodedTask& task) {
     for (; panel < task.panel_end; ++panel) panels_of_many<Kind, 1>(task, panel);
 }
 
-InputGroup input_group(const GroupShape& shape, float scale, Vec total) {
-  const float whole = sum(total);  // exact: at most kMaxGroup * 127
-  return {scale, scale * whole, -shape.code_offset * static_cast<int32_t>(whole)};
-}
-
-// q = round(x * 127 / largest |x|) of one group, and the same of what that leaves, at most half a step, in
-// steps of 1 / 254; a group of (nearly) nothing is 0. What is not finite makes the scale NaN, and with it
-// everything that hangs on it. The second plane lies `plane` behind in q, shape.groups in group.
-void round_group(const float* x, int32_t count, const GroupShape& shape, int8_t* q, InputGroup* group) {
-  const int64_t plane = static_cast<int64_t>(shape.groups) * shape.group_columns;
+// q = round(x * 32767 / largest |x|) of one group; a group of (nearly) nothing is 0. What is not finite makes
+// the scale NaN, and with it everything that hangs on it.
+InputGroup round_group(const float* x, int32_t count, const GroupShape& shape, int16_t* q) {
   Vec most = zero(), nothing = zero();
   for (int32_t c = 0; c < count; c += 16) {
     const Vec each = c + 16 <= count ? load(x + c) : load_n(x + c, count - c);
@@ -197,25 +182,20 @@ void round_group(const float* x, int32_t count, const GroupShape& shape, int8_t*
   }
   const float limit = largest(most), broken = sum(nothing);
   if (broken != 0 || !(limit > 1e-30f)) {
-    __builtin_memset(q, 0, static_cast<uint64_t>(shape.group_columns));
-    __builtin_memset(q + plane, 0, static_cast<uint64_t>(shape.group_columns));
-    group[0] = group[shape.groups] = {broken, broken, 0};
-    return;
+    __builtin_memset(q, 0, sizeof(int16_t) * static_cast<uint64_t>(shape.group_columns));
+    return {broken, broken, 0};
   }
-  const float step = limit / 127.0f;
-  const Vec factor = broadcast(127.0f / limit), finer = broadcast(254.0f);
-  Vec total = zero(), rest = zero();
+  const float step = limit / kInputSteps;
+  const Vec factor = broadcast(kInputSteps / limit);
+  Vec total = zero();
   for (int32_t c = 0; c < shape.group_columns; c += 16) {
     const Vec each = c + 16 <= count ? load(x + c) : c < count ? load_n(x + c, count - c) : zero();
-    const Vec steps = each * factor, whole = round(steps);
-    const Vec left = round((steps - whole) * finer);
-    store_integers(q + c, whole, smaller(16, shape.group_columns - c));
-    store_integers(q + plane + c, left, smaller(16, shape.group_columns - c));
-    total = total + whole;
-    rest = rest + left;
+    const Vec steps = round(each * factor);
+    store_integers(q + c, steps, smaller(16, shape.group_columns - c));
+    total = total + steps;
   }
-  group[0] = input_group(shape, step, total);
-  group[shape.groups] = input_group(shape, step / 254.0f, rest);
+  const float whole = sum(total);  // exact: at most kMaxGroup * kInputSteps < 2^24
+  return {step, step * whole, -shape.code_offset * static_cast<int32_t>(whole)};
 }
 
 }  // namespace
@@ -223,27 +203,26 @@ void round_group(const float* x, int32_t count, const GroupShape& shape, int8_t*
 void linear_coded_int8(const CodedTask& task) { linear_coded<Int8>(task); }
 void linear_coded_int4(const CodedTask& task) { linear_coded<Int4>(task); }
 
-void round_inputs(const float* x, const GroupShape& shape, int8_t* q, InputGroup* groups) {
-  for (int32_t begin = 0; begin < shape.columns; begin += shape.group, q += shape.group_columns, ++groups)
-    round_group(x + begin, smaller(shape.group, shape.columns - begin), shape, q, groups);
+void round_inputs(const float* x, const GroupShape& shape, int16_t* q, InputGroup* groups) {
+  for (int32_t begin = 0; begin < shape.columns; begin += shape.group, q += shape.group_columns)
+    *groups++ = round_group(x + begin, smaller(shape.group, shape.columns - begin), shape, q);
 }
 
 double dot_burst(int64_t rounds, float* sink) {
   constexpr int kChains = 12;
   Ints sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = ints(i);
-  alignas(64) uint8_t codes[64] = {1, 2, 3};
-  alignas(64) int8_t few[64] = {1, -2, 3, -4};
-  const Bytes w = load_bytes(codes);
-  const Inputs x = inputs(few);
+  alignas(64) const uint8_t codes[64] = {1, 2, 3};
+  const int16_t two[2] = {1, -2};
+  const Shorts w = load_codes(codes), x = broadcast_pair(two);
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) sums[i] = dot(w, x, sums[i]);
+    for (int i = 0; i < kChains; ++i) sums[i] = most_products(w, x, sums[i]);
   }
   Vec all = zero();
   for (const Ints& each : sums) all = all + to_float(each);
   *sink = sum(all);
-  return 2.0 * 64 * kChains * static_cast<double>(rounds);
+  return 2.0 * kMostProducts * kChains * static_cast<double>(rounds);
 }
 
 }  // namespace whippet::cpu::WHIPPET_ISA

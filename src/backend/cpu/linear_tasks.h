@@ -18,10 +18,8 @@ struct LinearTask {
   int32_t rows;
 };
 
-constexpr int32_t kInputPlanes = 2;  // of 8 bits each, which inputs of coded weights are rounded to
-
-// What the inputs of one row in one group came to in one plane: x ~ sum over planes of scale * q for small
-// integers q.
+// What the inputs of one row in one group came to: x ~ scale * q for integers q of 16 bits. Of each four
+// columns the middle two are kept in turned order, as the codes of every second one are found side by side.
 struct InputGroup {
   float scale;
   float sum;      // scale * (sum of q)
@@ -37,8 +35,7 @@ struct GroupShape {
   int32_t groups;         // of a row
 };
 
-// The same with codes and scales by group against inputs rounded to integers in planes
-// (linear_coded_kernels.cc).
+// The same with codes and scales by group against inputs rounded to integers (linear_coded_kernels.cc).
 struct CodedTask {
   const uint8_t* codes;       // see pack.h
   const void *scale, *min;    // [panels][groups][16]; min may be nullptr
@@ -46,8 +43,8 @@ struct CodedTask {
   const float* bias;          // may be nullptr
   int32_t out, groups, group_columns;
   int32_t panel_begin, panel_end;
-  const int8_t* x;           // [rows][kInputPlanes][groups * group_columns]
-  const InputGroup* inputs;  // [rows][kInputPlanes][groups]
+  const int16_t* x;          // [rows][groups * group_columns]
+  const InputGroup* inputs;  // [rows][groups]
   float* y;                  // [rows, out]
   int64_t y_stride;
   int32_t rows;

@@ -1,4 +1,4 @@
-// Vectors of integers on AVX2: what products of 8-bit integers have in common with and without VNNI.
+// Vectors of integers on AVX2: what products of integers have in common with and without VNNI.
 #pragma once
 
 #include "simd_memory.h"
@@ -9,33 +9,41 @@ namespace {
 struct Ints {  // one for each output
   __m256i lo, hi;
 };
-struct Bytes {  // [16 outputs][4 columns], unsigned
+struct Shorts {  // [16 outputs][2 columns]
   __m256i lo, hi;
 };
 
 WH_SIMD Ints ints(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 WH_SIMD Vec to_float(Ints a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
-WH_SIMD Bytes load_bytes(const uint8_t* p) {
+WH_SIMD Shorts load_codes(const uint8_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
 }
-WH_SIMD Bytes low_nibbles(Bytes b) {
-  const __m256i mask = _mm256_set1_epi8(15);
-  return {_mm256_and_si256(b.lo, mask), _mm256_and_si256(b.hi, mask)};
+template <int kShift, int kBits>
+WH_SIMD __m256i field_of_eight(__m256i s) {
+  const __m256i low = kShift > 0 ? _mm256_srli_epi16(s, kShift) : s;
+  return kShift + kBits < 16 ? _mm256_and_si256(low, _mm256_set1_epi16((1 << kBits) - 1)) : low;
 }
-WH_SIMD Bytes high_nibbles(Bytes b) {
-  return low_nibbles({_mm256_srli_epi16(b.lo, 4), _mm256_srli_epi16(b.hi, 4)});
+// kBits bits of each short from bit kShift on.
+template <int kShift, int kBits>
+WH_SIMD Shorts field(Shorts s) {
+  return {field_of_eight<kShift, kBits>(s.lo), field_of_eight<kShift, kBits>(s.hi)};
 }
-// Integers within a byte's range; n is 8 or 16.
-WH_SIMD void store_integers(int8_t* p, Vec a, int n) {
-  const __m256i shorts = _mm256_packs_epi32(_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi));
-  const __m256i ordered = _mm256_permute4x64_epi64(shorts, 0xd8);
-  const __m128i bytes =
-      _mm_packs_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+// The same two columns for every output.
+WH_SIMD Shorts broadcast_pair(const int16_t* q) {
+  int32_t two;
+  __builtin_memcpy(&two, q, sizeof(two));
+  return {_mm256_set1_epi32(two), _mm256_set1_epi32(two)};
+}
+// Integers within a short's range, of each four the middle two in turned order; n is 8 or 16.
+WH_SIMD void store_integers(int16_t* p, Vec a, int n) {
+  const __m256i low = _mm256_shuffle_epi32(_mm256_cvtps_epi32(a.lo), 0xd8);
+  const __m256i high = _mm256_shuffle_epi32(_mm256_cvtps_epi32(a.hi), 0xd8);
+  const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
   if (n == 16)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), shorts);
   else
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(shorts));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Products of 8-bit integers, four columns of sixteen outputs at a time, on AVX2 with AVX-VNNI. The rest of
+// Products of 16-bit integers, two columns of sixteen outputs at a time, on AVX2 with AVX-VNNI. The rest of
 // the set is avx2's.
 #pragma once
 
@@ -7,20 +7,17 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
-constexpr int kDotRows = 2, kDotPanels = 1;  // tile of linear_coded
-constexpr int dot_panels(int) { return 1; }  // of few rows
+constexpr int kDotRows = 4, kDotPanels = 1;                       // tile of linear_coded
+constexpr int dot_panels(int rows) { return rows <= 2 ? 2 : 1; }  // of few rows
 
-struct Inputs {  // the same four columns for every output
-  __m256i v;
-};
+WH_SIMD Ints dot(Shorts w, Shorts x, Ints sum) {
+  return {_mm256_dpwssd_avx_epi32(sum.lo, w.lo, x.lo), _mm256_dpwssd_avx_epi32(sum.hi, w.hi, x.hi)};
+}
+// The instruction that multiplies most integers, for probes: of 8 bits each.
+constexpr int kMostProducts = 64;
+WH_SIMD Ints most_products(Shorts w, Shorts x, Ints sum) {
+  return {_mm256_dpbusd_avx_epi32(sum.lo, w.lo, x.lo), _mm256_dpbusd_avx_epi32(sum.hi, w.hi, x.hi)};
+}
 
-WH_SIMD Inputs inputs(const int8_t* q) {
-  int32_t four;
-  __builtin_memcpy(&four, q, sizeof(four));
-  return {_mm256_set1_epi32(four)};
-}
-WH_SIMD Ints dot(Bytes w, Inputs x, Ints sum) {
-  return {_mm256_dpbusd_avx_epi32(sum.lo, w.lo, x.v), _mm256_dpbusd_avx_epi32(sum.hi, w.hi, x.v)};
-}
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA

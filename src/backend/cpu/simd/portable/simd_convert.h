@@ -6,13 +6,13 @@
 namespace whippet::cpu::WHIPPET_ISA {
 namespace {
 
-typedef int16_t Shorts __attribute__((vector_size(16)));
+typedef int16_t EightShorts __attribute__((vector_size(16)));
 // Four shorts in the upper halves of four ints, from the lower or the upper half of eight.
-WH_SIMD FourInts raise_low(Shorts s) {
-  return (FourInts)__builtin_shufflevector(Shorts{}, s, 0, 8, 1, 9, 2, 10, 3, 11);
+WH_SIMD FourInts raise_low(EightShorts s) {
+  return (FourInts)__builtin_shufflevector(EightShorts{}, s, 0, 8, 1, 9, 2, 10, 3, 11);
 }
-WH_SIMD FourInts raise_high(Shorts s) {
-  return (FourInts)__builtin_shufflevector(Shorts{}, s, 4, 12, 5, 13, 6, 14, 7, 15);
+WH_SIMD FourInts raise_high(EightShorts s) {
+  return (FourInts)__builtin_shufflevector(EightShorts{}, s, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 WH_SIMD float widen_f16(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
@@ -44,7 +44,7 @@ WH_SIMD Four widen_f16(FourInts raised) {
 }
 WH_SIMD Vec load_f16(const uint16_t* p, int n) {
   if (n == 16) {
-    Shorts low, high;
+    EightShorts low, high;
     __builtin_memcpy(&low, p, sizeof(low));
     __builtin_memcpy(&high, p + 8, sizeof(high));
     return {{widen_f16(raise_low(low)), widen_f16(raise_high(low)), widen_f16(raise_low(high)),
@@ -54,7 +54,7 @@ WH_SIMD Vec load_f16(const uint16_t* p, int n) {
 }
 WH_SIMD Vec load_bf16(const uint16_t* p, int n) {
   if (n == 16) {
-    Shorts low, high;
+    EightShorts low, high;
     __builtin_memcpy(&low, p, sizeof(low));
     __builtin_memcpy(&high, p + 8, sizeof(high));
     return {{(Four)raise_low(low), (Four)raise_high(low), (Four)raise_low(high), (Four)raise_high(high)}};

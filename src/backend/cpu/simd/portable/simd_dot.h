@@ -1,4 +1,4 @@
-// Products of 8-bit integers, four columns of sixteen outputs at a time, in plain loops.
+// Products of 16-bit integers, two columns of sixteen outputs at a time, in plain loops.
 #pragma once
 
 #include "simd_memory.h"
@@ -12,11 +12,8 @@ constexpr int dot_panels(int) { return 1; }  // of few rows
 struct Ints {  // one for each output
   int32_t v[16];
 };
-struct Bytes {  // [16 outputs][4 columns], unsigned
-  uint8_t v[64];
-};
-struct Inputs {  // the same four columns for every output
-  int8_t v[4];
+struct Shorts {  // [16 outputs][2 columns]
+  uint16_t v[32];
 };
 
 WH_SIMD Ints ints(int32_t x) {
@@ -27,32 +24,36 @@ WH_SIMD Ints ints(int32_t x) {
 WH_SIMD Vec to_float(Ints a) {
   return from_lanes([&](int i) { return static_cast<float>(a.v[i]); });
 }
-WH_SIMD Bytes load_bytes(const uint8_t* p) {
-  Bytes b;
-  __builtin_memcpy(&b, p, sizeof(b));
-  return b;
+WH_SIMD Shorts load_codes(const uint8_t* p) {
+  Shorts s;
+  for (int i = 0; i < 32; ++i) s.v[i] = static_cast<uint16_t>(p[2 * i] | p[2 * i + 1] << 8);
+  return s;
 }
-WH_SIMD Bytes low_nibbles(Bytes b) {
-  for (uint8_t& each : b.v) each = static_cast<uint8_t>(each & 15);
-  return b;
+// kBits bits of each short from bit kShift on.
+template <int kShift, int kBits>
+WH_SIMD Shorts field(Shorts s) {
+  for (uint16_t& each : s.v) each = static_cast<uint16_t>(each >> kShift & ((1 << kBits) - 1));
+  return s;
 }
-WH_SIMD Bytes high_nibbles(Bytes b) {
-  for (uint8_t& each : b.v) each = static_cast<uint8_t>(each >> 4);
-  return b;
+// The same two columns for every output.
+WH_SIMD Shorts broadcast_pair(const int16_t* q) {
+  Shorts s;
+  for (int i = 0; i < 32; ++i) s.v[i] = static_cast<uint16_t>(q[i % 2]);
+  return s;
 }
-WH_SIMD Inputs inputs(const int8_t* q) {
-  Inputs x;
-  __builtin_memcpy(&x, q, sizeof(x));
-  return x;
-}
-WH_SIMD Ints dot(Bytes w, Inputs x, Ints sum) {
-  for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 4; ++j) sum.v[i] += w.v[4 * i + j] * x.v[j];
+WH_SIMD Ints dot(Shorts w, Shorts x, Ints sum) {
+  for (int i = 0; i < 32; ++i) sum.v[i / 2] += static_cast<int16_t>(w.v[i]) * static_cast<int16_t>(x.v[i]);
   return sum;
 }
-// Integers within a byte's range; n is 8 or 16.
-WH_SIMD void store_integers(int8_t* p, Vec a, int n) {
-  for (int i = 0; i < n; ++i) p[i] = static_cast<int8_t>(lane(a, i));
+// The instruction that multiplies most integers, for probes.
+constexpr int kMostProducts = 32;
+WH_SIMD Ints most_products(Shorts w, Shorts x, Ints sum) { return dot(w, x, sum); }
+// Integers within a short's range, of each four the middle two in turned order; n is 8 or 16.
+WH_SIMD void store_integers(int16_t* p, Vec a, int n) {
+  for (int i = 0; i < n; ++i) {
+    const int from = i % 4 == 1 ? i + 1 : i % 4 == 2 ? i - 1 : i;
+    p[i] = static_cast<int16_t>(lane(a, from));
+  }
 }
 
 }  // namespace
