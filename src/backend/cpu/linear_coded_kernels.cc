@@ -69,13 +69,19 @@ WH_SIMD Vec load_factor(const void* factors, bool half, int64_t at) {
               : load(static_cast<const float*>(factors) + at);
 }
 
+// The panels of a tile: first, first + step, ...
+struct Panels {
+  int32_t first, step;
+  int32_t operator[](int p) const { return first + p * step; }
+};
+
 template <int kRows, int kPanels>
-WH_SIMD void end_group(const CodedTask& task, int32_t panel, int32_t g, const InputGroup* inputs,
+WH_SIMD void end_group(const CodedTask& task, const Panels& panels, int32_t g, const InputGroup* inputs,
                        const Ints (&parts)[kRows][kPanels], Vec (&sums)[kRows][kPanels]) {
   const int64_t groups = task.groups;
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const int64_t at = ((panel + p) * groups + g) * 16;
+    const int64_t at = (panels[p] * groups + g) * 16;
     const Vec scale = load_factor(task.scale, task.half_scale, at);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
@@ -91,23 +97,24 @@ WH_SIMD int32_t valid_outputs(const CodedTask& task, int32_t panel) {
   return smaller(16, task.out - panel * 16);
 }
 
-// Groups [begin, end) of kRows rows from `row` and kPanels panels from `panel`.
+// Groups [begin, end) of kRows rows from `row` and these panels.
 template <class Kind, int kRows, int kPanels>
-void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int32_t end) {
-  const int64_t bytes = group_bytes<Kind>(task), panel_stride = bytes * task.groups;
+void tile(const CodedTask& task, const Panels& panels, int32_t row, int32_t begin, int32_t end) {
+  const int64_t bytes = group_bytes<Kind>(task), panel_bytes = bytes * task.groups;
+  const int64_t panel_stride = panels.step * panel_bytes;
   const int64_t x_stride = static_cast<int64_t>(task.groups) * task.group_columns;
-  const uint8_t* codes = task.codes + panel * panel_stride + begin * bytes;
+  const uint8_t* codes = task.codes + panels.first * panel_bytes + begin * bytes;
   const int16_t* x = task.x + row * x_stride + static_cast<int64_t>(begin) * task.group_columns;
   const InputGroup* inputs = task.inputs + static_cast<int64_t>(row) * task.groups + begin;
-  float* y = task.y + row * task.y_stride + panel * 16;
+  float* y = task.y + row * task.y_stride;
   Vec sums[kRows][kPanels];
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const int valid = valid_outputs(task, panel + p);
+    const int valid = valid_outputs(task, panels[p]);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r)
-      sums[r][p] = begin > 0              ? load_n(y + r * task.y_stride + p * 16, valid)
-                   : task.bias != nullptr ? load_n(task.bias + (panel + p) * 16, valid)
+      sums[r][p] = begin > 0              ? load_n(y + r * task.y_stride + panels[p] * 16, valid)
+                   : task.bias != nullptr ? load_n(task.bias + panels[p] * 16, valid)
                                           : zero();
   }
   for (int32_t g = begin; g < end; ++g, codes += bytes, x += task.group_columns, ++inputs) {
@@ -118,44 +125,48 @@ void tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int3
       for (int p = 0; p < kPanels; ++p)
         parts[r][p] = ints(inputs[static_cast<int64_t>(task.groups) * r].start);
     add_group<Kind, kRows, kPanels>(codes, panel_stride, task.group_columns, x, x_stride, parts);
-    end_group<kRows, kPanels>(task, panel, g, inputs, parts, sums);
+    end_group<kRows, kPanels>(task, panels, g, inputs, parts, sums);
   }
 #pragma GCC unroll 8
   for (int p = 0; p < kPanels; ++p) {
-    const int valid = valid_outputs(task, panel + p);
+    const int valid = valid_outputs(task, panels[p]);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) store_n(y + r * task.y_stride + p * 16, sums[r][p], valid);
+    for (int r = 0; r < kRows; ++r) store_n(y + r * task.y_stride + panels[p] * 16, sums[r][p], valid);
   }
 }
 
 // The rows that fill no tile.
 template <class Kind, int kRows, int kPanels>
-void last_tile(const CodedTask& task, int32_t panel, int32_t row, int32_t begin, int32_t end) {
-  if (task.rows - row == kRows) return tile<Kind, kRows, kPanels>(task, panel, row, begin, end);
-  if constexpr (kRows > 1) last_tile<Kind, kRows - 1, kPanels>(task, panel, row, begin, end);
+void last_tile(const CodedTask& task, const Panels& panels, int32_t row, int32_t begin, int32_t end) {
+  if (task.rows - row == kRows) return tile<Kind, kRows, kPanels>(task, panels, row, begin, end);
+  if constexpr (kRows > 1) last_tile<Kind, kRows - 1, kPanels>(task, panels, row, begin, end);
 }
 
 template <class Kind, int kPanels>
 void panels_of_many(const CodedTask& task, int32_t panel) {
+  const Panels panels{panel, 1};
   const auto stretch_groups = static_cast<int32_t>(kStretchBytes / (group_bytes<Kind>(task) * kPanels));
   const int32_t step = larger(1, stretch_groups);
   for (int32_t begin = 0; begin < task.groups; begin += step) {
     const int32_t end = smaller(task.groups, begin + step);
     int32_t row = 0;
     for (; row + kDotRows <= task.rows; row += kDotRows)
-      tile<Kind, kDotRows, kPanels>(task, panel, row, begin, end);
-    if constexpr (kDotRows > 1) last_tile<Kind, kDotRows - 1, kPanels>(task, panel, row, begin, end);
+      tile<Kind, kDotRows, kPanels>(task, panels, row, begin, end);
+    if constexpr (kDotRows > 1) last_tile<Kind, kDotRows - 1, kPanels>(task, panels, row, begin, end);
   }
 }
 
+// A tile takes panels that lie far apart, so that each of them and its successors are one long stream to the
+// machine's prefetchers.
 template <class Kind, int kRows>
 void few_rows(const CodedTask& task) {
   constexpr int kPanels = dot_panels(kRows);
-  int32_t panel = task.panel_begin;
-  for (; panel + kPanels <= task.panel_end; panel += kPanels)
-    tile<Kind, kRows, kPanels>(task, panel, 0, 0, task.groups);
+  const int32_t step = (task.panel_end - task.panel_begin) / kPanels;
+  for (int32_t i = 0; i < step; ++i)
+    tile<Kind, kRows, kPanels>(task, {task.panel_begin + i, step}, 0, 0, task.groups);
   if constexpr (kPanels > 1)
-    for (; panel < task.panel_end; ++panel) tile<Kind, kRows, 1>(task, panel, 0, 0, task.groups);
+    for (int32_t panel = task.panel_begin + step * kPanels; panel < task.panel_end; ++panel)
+      tile<Kind, kRows, 1>(task, {panel, 1}, 0, 0, task.groups);
 }
 
 template <class Kind, int kRows = kDotRows>
