@@ -19,8 +19,8 @@ void rms_norm(ConstMat x, const float* weight, int32_t dim, float eps, Mat out);
 void linear(ConstMat x, const CanonicalLinear& w, Mat out);
 // What a kernel that rounds its inputs sees of x, by packed.input_type. kF32: x. kBF16: the nearest bf16.
 // kI8: in each group of packed columns q * s, with s = m / 32767, m the largest |x| in it and q the integer
-// nearest to x * (32767 / m) (all in fp32, ties to even); 0 where m is not above 1e-30, NaN where something is
-// not finite.
+// nearest to x * (32767 / m) (all in fp32, ties to even); 0 where m is not above 1e-30, NaN where something
+// is not finite.
 void round_inputs(ConstMat x, const LinearWeight& packed, Mat out);
 void rope_angles(const BatchView& batch, Mat cos_sin);
 void rope(Mat x, int32_t head_dim, ConstMat cos_sin);
