@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "backend/cpu/cores.h"
 #include "backend/packing.h"
 
 namespace whippet {
@@ -12,6 +15,10 @@ namespace {
 
 constexpr int kShrinks = 8;  // ranges that are tried, from the whole one down to 65 %
 constexpr float kShrink = 0.05f;
+constexpr size_t kValuesOfAThread = size_t{1} << 18;
+
+// kI8 holds codes less the middle, which is also a symmetric grid's zero point.
+int32_t code_offset(const CodeGrid& grid) { return grid.bits <= 4 ? 0 : 1 << (grid.bits - 1); }
 
 // Rounds to the nearest whole number where |value| < 2^22, in a form that compilers vectorise.
 float round_whole(float value) {
@@ -19,14 +26,24 @@ float round_whole(float value) {
   return (value + magic) - magic;
 }
 
+// In eight sums side by side, which compilers make vectors of.
 float squared_error(std::span<const float> values, const GroupFit& fit, float top) {
-  const float inverse = 1 / fit.scale, zero = static_cast<float>(fit.zero);
-  float sum = 0;
-  for (const float value : values) {
+  constexpr size_t kLanes = 8;
+  const float inverse = 1 / fit.scale, scale = fit.scale, zero = static_cast<float>(fit.zero);
+  const auto error_of = [&](float value) {
     const float code = std::min(std::max(round_whole(value * inverse) + zero, 0.0f), top);
-    const float error = (code - zero) * fit.scale - value;
-    sum += error * error;
+    const float error = (code - zero) * scale - value;
+    return error * error;
+  };
+  float sums[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    const float* eight = values.data() + i;
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += error_of(eight[lane]);
   }
+  for (; i < values.size(); ++i) sums[i % kLanes] += error_of(values[i]);
+  float sum = 0;
+  for (const float part : sums) sum += part;
   return sum;
 }
 
@@ -79,6 +96,38 @@ int32_t nearest_code(float value, const GroupFit& fit, int32_t bits) {
   return std::clamp(static_cast<int32_t>(round_whole(steps)) + fit.zero, 0, top);
 }
 
+namespace {
+
+// Rows [begin, end) of `coded`, whose arrays have their sizes.
+Status round_rows(const CanonicalLinear& dense, const CodeGrid& grid, size_t begin, size_t end,
+                  CanonicalLinear& coded) {
+  const auto in = static_cast<size_t>(dense.in), groups = static_cast<size_t>(coded.num_groups());
+  const int32_t offset = code_offset(grid);
+  std::vector<float> row(in);
+  std::byte* code = coded.storage.as<std::byte>() + begin * in;
+  size_t at = begin * groups;  // of scale and min
+  for (size_t o = begin; o < end; ++o) {
+    for (size_t i = 0; i < in; ++i) {
+      row[i] = code_value(dense, o * in + i);
+      if (!std::isfinite(row[i]))
+        return make_error(Code::kCorrupt, "the weight at [{}, {}] is {}, which cannot be rounded", o, i,
+                          row[i]);
+    }
+    for (size_t first = 0; first < in; first += static_cast<size_t>(coded.group), ++at) {
+      const auto values =
+          std::span(row).subspan(first, std::min(static_cast<size_t>(coded.group), in - first));
+      const GroupFit fit = fit_group(values, grid);
+      coded.scale[at] = fit.scale;
+      if (!coded.min.empty()) coded.min[at] = fit.scale * static_cast<float>(offset - fit.zero);
+      for (const float value : values)
+        *code++ = static_cast<std::byte>(nearest_code(value, fit, grid.bits) - offset);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<CanonicalLinear> round_to_nearest(const CanonicalLinear& dense, const CodeGrid& grid) {
   WH_CHECK(dense.dense() && grid.bits >= 2 && grid.bits <= 8 && grid.group >= 0, "{} bits in groups of {}",
            grid.bits, grid.group);
@@ -94,30 +143,21 @@ Result<CanonicalLinear> round_to_nearest(const CanonicalLinear& dense, const Cod
   coded.storage = Buffer::host(elements);
   coded.codes = {coded.storage.as<std::byte>(), elements};
   coded.scale.resize(static_cast<size_t>(dense.out) * groups);
-  // kI8 holds codes less the middle, which is also a symmetric grid's zero point.
-  const int32_t offset = grid.bits <= 4 ? 0 : 1 << (grid.bits - 1);
-  if (offset == 0 || !grid.symmetric) coded.min.resize(coded.scale.size());
+  if (code_offset(grid) == 0 || !grid.symmetric) coded.min.resize(coded.scale.size());
 
-  std::vector<float> row(in);
-  auto* code = coded.storage.as<std::byte>();
-  size_t at = 0;  // of scale and min
-  for (size_t o = 0; o < static_cast<size_t>(dense.out); ++o) {
-    for (size_t i = 0; i < in; ++i) {
-      row[i] = code_value(dense, o * in + i);
-      if (!std::isfinite(row[i]))
-        return make_error(Code::kCorrupt, "the weight at [{}, {}] is {}, which cannot be rounded", o, i,
-                          row[i]);
-    }
-    for (size_t begin = 0; begin < in; begin += static_cast<size_t>(coded.group), ++at) {
-      const auto values =
-          std::span(row).subspan(begin, std::min(static_cast<size_t>(coded.group), in - begin));
-      const GroupFit fit = fit_group(values, grid);
-      coded.scale[at] = fit.scale;
-      if (!coded.min.empty()) coded.min[at] = fit.scale * static_cast<float>(offset - fit.zero);
-      for (const float value : values)
-        *code++ = static_cast<std::byte>(nearest_code(value, fit, grid.bits) - offset);
-    }
+  const auto rows = static_cast<size_t>(dense.out);
+  const size_t parts =
+      std::clamp<size_t>(rows * in / kValuesOfAThread, 1, static_cast<size_t>(cpu::usable_cores()));
+  std::vector<Status> ends(parts);
+  {
+    std::vector<std::jthread> threads;
+    const auto round_part = [&](size_t part) {
+      ends[part] = round_rows(dense, grid, rows * part / parts, rows * (part + 1) / parts, coded);
+    };
+    for (size_t part = 1; part < parts; ++part) threads.emplace_back(round_part, part);
+    round_part(0);
   }
+  for (Status& end : ends) WH_TRY(std::move(end));
   return coded;
 }
 
