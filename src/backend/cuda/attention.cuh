@@ -48,6 +48,7 @@ __device__ __forceinline__ float exp2_of(float x) {
 // split_attention_kernels.cu: fp16 or bf16 whose cache has the same type, head_dim 64 or 128.
 void attend_split(const Queue& queue, const AttendArgs& a, DType dtype, const AttentionScratch& scratch);
 // prefill_attention_kernels.cu: the same for sequences with kPromptRows rows or more; others are left alone.
-void attend_prompts(const Queue& queue, const AttendArgs& a, DType dtype);
+// The scale is above 0.
+void attend_prompts(const Queue& queue, const AttendArgs& a, DType dtype, const AttentionScratch& scratch);
 
 }  // namespace whippet::cuda

@@ -101,9 +101,9 @@ void attention(const Queue& queue, const BatchView& batch, const AttentionArgs& 
   AttendArgs a = args_of(batch, args);
   if (can_split(a, args.q.dtype)) {
     // Not where rows of a prompt and of a decode step must be summed alike.
-    a.prompts = scratch.may_split && batch.row_begin != nullptr &&
+    a.prompts = scratch.may_split && batch.row_begin != nullptr && args.scale > 0 &&
                 batch.num_tokens - batch.num_seqs + 1 >= kPromptRows;
-    if (a.prompts) attend_prompts(queue, a, args.q.dtype);
+    if (a.prompts) attend_prompts(queue, a, args.q.dtype, scratch);
     if (!a.prompts || batch.num_seqs > 1) attend_split(queue, a, args.q.dtype, scratch);
     return;
   }
