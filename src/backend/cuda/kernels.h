@@ -101,6 +101,7 @@ struct SampleScratch {
   float* saved = nullptr;  // what the lists of each row overwrite, at the offsets of DeviceRow
 };
 constexpr int32_t kGreedyParts = 64, kMaxChunks = 1024;
+constexpr int32_t kMostTop = 256;  // the largest top_k that sample_top always draws itself
 // A SampleRow whose lists lie on the device.
 struct DeviceRow {
   SampleRow row;

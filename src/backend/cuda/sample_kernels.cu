@@ -13,6 +13,50 @@ namespace whippet::cuda {
 namespace {
 
 constexpr int kGreedyThreads = 256;
+constexpr int kGreedyLoads = 4;  // of four logits that a thread has under way
+
+// The largest finite logit of those that a thread comes to by rising id, and the first id that has it.
+struct Largest {
+  float value = kBanned;
+  int32_t id = 0;
+  __device__ __forceinline__ void take(float x, int32_t i) {
+    if (x > value && x <= std::numeric_limits<float>::max()) value = x, id = i;
+  }
+};
+
+// Of [begin, end); begin is a multiple of four.
+__device__ Largest largest_of(const float* row, int32_t begin, int32_t end) {
+  Largest largest;
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0) {
+    for (int32_t i = begin + threadIdx.x; i < end; i += kGreedyThreads) largest.take(row[i], i);
+    return largest;
+  }
+  constexpr int32_t kStep = 4 * kGreedyThreads;
+  for (int32_t base = begin + 4 * threadIdx.x; base < end; base += kGreedyLoads * kStep) {
+    float4 fours[kGreedyLoads];
+#pragma unroll
+    for (int j = 0; j < kGreedyLoads; ++j) {
+      const int32_t i = base + j * kStep;
+      fours[j] = make_float4(kBanned, kBanned, kBanned, kBanned);
+      if (i + 4 <= end) {
+        fours[j] = *reinterpret_cast<const float4*>(row + i);
+      } else if (i < end) {
+        fours[j].x = row[i];
+        if (i + 1 < end) fours[j].y = row[i + 1];
+        if (i + 2 < end) fours[j].z = row[i + 2];
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kGreedyLoads; ++j) {
+      const int32_t i = base + j * kStep;
+      largest.take(fours[j].x, i);
+      largest.take(fours[j].y, i + 1);
+      largest.take(fours[j].z, i + 2);
+      largest.take(fours[j].w, i + 3);
+    }
+  }
+  return largest;
+}
 
 __global__ void __launch_bounds__(kGreedyThreads)
     greedy_kernel(const float* logits, int64_t stride, int32_t vocab, int32_t* tokens,
@@ -24,9 +68,8 @@ __global__ void __launch_bounds__(kGreedyThreads)
   const float* row = logits + blockIdx.y * stride;
   const int32_t parts = gridDim.x, share = ((vocab + parts - 1) / parts + 3) / 4 * 4;
   const int32_t begin = blockIdx.x * share, end = min(vocab, begin + share);
-  unsigned long long best = 0;
-  for (int32_t i = begin + threadIdx.x; i < end; i += kGreedyThreads) best = max(best, ranked(row[i], i));
-  best = block_best<kGreedyThreads>(best, shared);
+  const Largest largest = largest_of(row, begin, end);
+  unsigned long long best = block_best<kGreedyThreads>(ranked(largest.value, largest.id), shared);
   unsigned long long* of_row = scratch.best + static_cast<int64_t>(blockIdx.y) * kGreedyParts;
   if (threadIdx.x == 0) {
     of_row[blockIdx.x] = best;

@@ -19,12 +19,11 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kPiece = 512;  // logits that a warp has under way
 constexpr int kLoads = kPiece / 32;
-constexpr int kMostTop = 256;
 constexpr int kTop = 4096;   // candidates
 constexpr int kTies = 2048;  // of them with the number of the bound, behind the others
 constexpr int kTieStep = 1024;
 constexpr int32_t kTooMany = -2;
-static_assert(kMostTop + kTieStep <= kTies);
+static_assert(kMostTop + kTieStep <= kTies && kMostTop <= kMaxChunks);
 
 struct TopShared {
   union {
@@ -109,17 +108,16 @@ __device__ void look_at(Row row, int32_t chunk, bool weighs, unsigned long long*
   const int32_t lane = threadIdx.x % 32, begin = chunk * row.length;
   const int32_t end = min(row.logits.vocab, begin + row.length);
   float values[kLoads];
-  uint32_t number = 0;
+  float largest = kBanned;
   int32_t id = 0;
   for (int32_t base = begin; base < end; base += kPiece) {
     load<false>(row.logits, base, end, values);
 #pragma unroll
-    for (int j = 0; j < kLoads; ++j) {
-      const uint32_t other = isfinite(values[j]) ? ordered(values[j]) : 0;
-      if (other > number) number = other, id = base + 32 * j + lane;
-    }
+    for (int j = 0; j < kLoads; ++j)
+      if (values[j] > largest && values[j] <= std::numeric_limits<float>::max())
+        largest = values[j], id = base + 32 * j + lane;
   }
-  unsigned long long best = number > 0 ? ranked(value_of(number), id) : 0;
+  unsigned long long best = ranked(largest, id);
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) best = max(best, __shfl_xor_sync(~0u, best, offset));
   double mass = 0;
@@ -137,14 +135,22 @@ __device__ void look_at(Row row, int32_t chunk, bool weighs, unsigned long long*
   if (lane == 0) best_out[chunk] = best, mass_out[chunk] = mass;
 }
 
-// The k-th largest of the chunks' maxima as a number, 0 where there are fewer.
+// The k-th largest of the maxima of chunks, or of a few chunks together where that serves as well (the time
+// grows with the square of their number), as a number; 0 where there are fewer.
 __device__ uint32_t bound_of_top(int32_t chunks, int32_t k, TopShared& shared) {
+  const int32_t each = k <= 32 ? (chunks + 127) / 128 : 1, groups = (chunks + each - 1) / each;
+  for (int32_t g = threadIdx.x; g < groups; g += kThreads) {
+    unsigned long long best = 0;
+    for (int32_t c = g; c < chunks; c += groups) best = max(best, shared.chunk_best[c]);
+    shared.keys[g] = best;
+  }
   if (threadIdx.x == 0) shared.bound = 0;
   __syncthreads();
-  for (int32_t c = threadIdx.x; c < chunks; c += kThreads) {
-    const unsigned long long own = shared.chunk_best[c];
+  for (int32_t g = threadIdx.x; g < groups; g += kThreads) {
+    const unsigned long long own = shared.keys[g];
     int32_t above = 0;
-    for (int32_t other = 0; other < chunks; ++other) above += shared.chunk_best[other] > own;
+#pragma unroll 8
+    for (int32_t other = 0; other < groups; ++other) above += shared.keys[other] > own;
     if (own > 0 && above == k - 1) shared.bound = static_cast<uint32_t>(own >> 32);
   }
   __syncthreads();
@@ -203,8 +209,21 @@ __device__ void collect_ties(const Logits& logits, uint32_t number, int32_t want
   }
 }
 
-// Falling, keys[0 ... n); what lies behind up to the next power of two becomes 0.
+// Falling, keys[0 ... n), which differ; may put zeros behind them up to the next power of two.
 __device__ void sort_keys(int32_t n, TopShared& shared) {
+  if (n <= kThreads) {
+    const auto i = static_cast<int32_t>(threadIdx.x);
+    const unsigned long long own = i < n ? shared.keys[i] : 0;
+    int32_t place = 0;
+    if (i < n) {
+#pragma unroll 8
+      for (int32_t other = 0; other < n; ++other) place += shared.keys[other] > own;
+    }
+    __syncthreads();
+    if (i < n) shared.keys[place] = own;
+    __syncthreads();
+    return;
+  }
   int32_t size = 32;
   while (size < n) size *= 2;
   for (int32_t i = n + threadIdx.x; i < size; i += kThreads) shared.keys[i] = 0;
@@ -358,17 +377,53 @@ __device__ int32_t draw_of_all(Row row, double uniform, double total, const doub
   return shared.token;
 }
 
-// The keys that top_k may keep: all above the bound and enough of those that equal it. Their number, or
-// kTooMany.
+// The number of the k-th largest logit, by halves, in the chunks that collect_keys listed: k or more of their
+// logits have the number `low` or a larger one.
+__device__ uint32_t number_of_top(const Row& row, uint32_t low, int32_t k, TopShared& shared) {
+  uint32_t high = ordered(row.logits.largest);
+  __syncthreads();
+  while (low < high) {
+    const uint32_t middle = low + (high - low + 1) / 2;
+    if (threadIdx.x == 0) shared.num_above = 0;
+    __syncthreads();
+    int32_t own = 0;
+    for (int32_t l = threadIdx.x / 32; l < shared.num_list; l += kWarps) {
+      const int32_t begin = shared.list[l] * row.length, end = min(row.logits.vocab, begin + row.length);
+      for (int32_t base = begin; base < end; base += kPiece) {
+        float values[kLoads];
+        load<true>(row.logits, base, end, values);
+#pragma unroll
+        for (int j = 0; j < kLoads; ++j) own += isfinite(values[j]) && ordered(values[j]) >= middle;
+      }
+    }
+    if (own > 0) atomicAdd(&shared.num_above, own);
+    __syncthreads();
+    const bool enough = shared.num_above >= k;
+    __syncthreads();
+    if (enough) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+// The keys that top_k may keep: all above the bound and enough of those that equal it. Their number.
 __device__ int32_t collect_top(const Row& row, int32_t k, TopShared& shared) {
-  const uint32_t bound = bound_of_top(row.chunks, k, shared);
+  uint32_t bound = bound_of_top(row.chunks, k, shared);
   int32_t own = 0;
   for (int32_t c = threadIdx.x; c < row.chunks; c += kThreads)
     own += bound > 0 && static_cast<uint32_t>(shared.chunk_best[c] >> 32) == bound;
-  const bool few = __syncthreads_count(own > 0) <= 32;
+  bool few = __syncthreads_count(own > 0) <= 32;
   collect_keys(row, bound + 1, bound > 0 && few, shared);
-  const int32_t above = shared.num_keys;
-  if (above > (bound > 0 ? kTies : kTop)) return kTooMany;
+  int32_t above = shared.num_keys;
+  if (above > (bound > 0 ? kTies : kTop)) {  // the chunks of the bound are full of larger ones
+    bound = number_of_top(row, max(bound, 1u), k, shared);
+    few = false;
+    collect_keys(row, bound + 1, false, shared);
+    above = shared.num_keys;
+  }
   if (bound == 0 || above >= k) return above;
   if (!few || shared.num_ties > kTop - kTies) collect_ties(row.logits, bound, k - above, shared);
   const int32_t ties = shared.num_ties;
@@ -409,7 +464,7 @@ __device__ int32_t decide(const Row& row, const SampleRow& params, double unifor
   switch (kind_of(params, row.logits.vocab)) {
     case Kind::kTopK: {
       const int32_t n = collect_top(row, params.top_k, shared);
-      return n == kTooMany ? n : draw_of_few(row, params, n, -1, uniform, shared);
+      return draw_of_few(row, params, n, -1, uniform, shared);
     }
     case Kind::kMinP: {
       const float bound = bound_of_min_p(row.logits, params.min_p);
@@ -495,7 +550,8 @@ __global__ void __launch_bounds__(kThreads)
 void sample_top(const Queue& queue, const SampleArgs& args, const DeviceRow* rows,
                 const SampleScratch& scratch) {
   const int32_t count = args.logits.rows;
-  const int32_t shares = std::clamp(ceil_div(4 * queue.num_sms, count), 1, ceil_div(scratch.chunks, kWarps));
+  // Not more than find room at once.
+  const int32_t shares = std::clamp(4 * queue.num_sms / count, 1, ceil_div(scratch.chunks, kWarps));
   launch(queue, "sample", top_kernel, dim3(static_cast<unsigned>(shares), static_cast<unsigned>(count)),
          kThreads, 0, args, rows, scratch);
 }

@@ -23,7 +23,9 @@ bool is_plain_greedy(const SampleRow& row) {
 
 // Whether sample_top may leave the row's draw or its logprobs to sample_rows.
 bool may_be_wide(const SampleRow& row) {
-  return row.num_logprobs >= 0 || (row.temperature > 0 && (row.top_k > 0 || row.top_p < 1 || row.min_p > 0));
+  if (row.num_logprobs >= 0) return true;
+  const bool has_bound = row.top_k > 0 && row.top_k <= kMostTop;
+  return row.temperature > 0 && !has_bound && (row.top_k > 0 || row.top_p < 1 || row.min_p > 0);
 }
 
 // Copies lists one after another and gives their places on the device.
