@@ -149,14 +149,17 @@ TEST_P(Sample, PicksTheTokensOfTheReference) {
 }
 
 // Equal logits and such as lie in steps: what is kept ends among many equals, of which the lowest ids stay.
+// Or half of the row is far above the rest.
 TEST_P(Sample, PicksTheTokensOfTheReferenceAmongEquals) {
   constexpr int32_t kVocab = 12000;
   const Lists lists = random_lists(random_, kVocab);
   const std::vector<SampleRow> rows = varied_rows(lists);
-  for (const float step : {0.25f, 100.0f}) {
+  for (const auto& [step, raise] :
+       {std::pair{0.25f, 0.0f}, {100.0f, 0.0f}, {0.25f, 20.0f}, {0x1p-20f, 20.0f}}) {
     TestMat logits = TestMat::random(random_, static_cast<int32_t>(rows.size()), kVocab, 1, 2);
     for (int32_t r = 0; r < logits.rows(); ++r)
-      for (int32_t c = 0; c < kVocab; ++c) logits.at(r, c) = step * std::round(logits.at(r, c) / step);
+      for (int32_t c = 0; c < kVocab; ++c)
+        logits.at(r, c) = step * std::round(logits.at(r, c) / step) + (c < kVocab / 2 ? raise : 0);
     const Sampled expected = sample(nullptr, logits, rows, kVocab, 5);
     const Sampled actual = sample(backend_.get(), logits, rows, kVocab, 5);
     EXPECT_EQ(actual.tokens, expected.tokens) << step;
