@@ -8,7 +8,7 @@ template <class T_>
 class Dense {
  public:
   using T = T_;
-  static constexpr bool kSums = false;
+  static constexpr bool kSums = false, kInCodes = false;
   static constexpr int kBlocks = 3;  // on a multiprocessor, by registers
 
   // Rows of a weight lie so far apart that a warp reads eight of them from different banks.

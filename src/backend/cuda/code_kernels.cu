@@ -4,6 +4,7 @@
 // subtracted (exact). The tensor cores multiply them, a scale is applied to the fp32 sums of 32 columns, and
 // a minimum to the sum of the inputs of those columns.
 //   bulk.cuh     where a block has room for its share of the weight, which then is there before the inputs
+//                where a scale belongs to a whole row of a cell, codes become numbers before the wait
 //   wide_kernel  else: a warp has tiles of its own and a ring of cells
 // More than 8 rows are done 8 at a time: the weight comes from the L2 from the second time on.
 #include "backend/cuda/bulk.cuh"
@@ -57,13 +58,19 @@ struct LaneCodes {
   }
 };
 
+template <class F, int kCells>
+class ReadyHalf;
+template <class F>
+class ReadyTiles;
+
 // kMin: the weight has minima.
 template <class T_, LinearKind kind, bool kMin>
 class Codes {
  public:
   using T = T_;
-  static constexpr bool kSums = kMin;
-  static constexpr int kBlocks = 3;  // on a multiprocessor, by registers
+  static constexpr bool kSums = kMin, kInCodes = true;
+  static constexpr int kMostCells = 5;  // of a warp, that are numbers before the wait
+  static constexpr int kBlocks = 3;     // on a multiprocessor, by registers
 
   __host__ __device__ static int32_t octet_bytes(const TileArgs& a) {
     return a.in / kCellColumns * a.cell_bytes;
@@ -111,6 +118,28 @@ class Codes {
       cell += cell_bytes_;
       inputs.pass_chunk();
     }
+  }
+
+  template <bool kHalf, int kCells>
+  using Ready = std::conditional_t<kHalf, ReadyHalf<Codes, kCells>, ReadyTiles<Codes>>;
+  // What Ready is made of: cell c of a warp's share, and of its rows the codes and the one scale of a lane's.
+  __device__ __forceinline__ uint32_t upper_cell(uint32_t tile, int c) const {
+    return tile + first_ + c * cell_bytes_;
+  }
+  __device__ __forceinline__ uint32_t lower_cell(uint32_t tile) const { return tile + first_ + lower_at_; }
+  __device__ __forceinline__ uint32_t tile_bytes() const { return 2 * lower_at_; }
+  __device__ __forceinline__ LaneCodes<T, kind> load_codes(uint32_t cell) const {
+    LaneCodes<T, kind> codes;
+    codes.load(cell + codes_at_);
+    return codes;
+  }
+  // Place s of four where this lane's codes of the first cells lie.
+  __device__ __forceinline__ uint32_t own_place(uint32_t tile, int s) const {
+    return kind == LinearKind::kInt8 ? upper_cell(tile, s / 2) + codes_at_ + s % 2 * 512
+                                     : upper_cell(tile, s) + codes_at_;
+  }
+  __device__ __forceinline__ float load_scale(uint32_t cell) const {
+    return load_shared_float(cell + scale_at_);
   }
 
   // Adds to sums what comes of a cell of the upper eight rows and one of the lower.
@@ -171,8 +200,167 @@ class Codes {
   uint32_t first_, cell_bytes_, lower_at_, codes_at_, scale_at_, min_at_, group_at_[4];
 };
 
+// Up to kCells cells of the one tile of eight rows of a block: four in registers, a fifth where the codes
+// were, of which each lane writes over those that it has read.
+template <class F, int kCells>
+class ReadyHalf {
+ public:
+  using T = typename F::T;
+  __device__ __forceinline__ void prepare(const F& of, uint32_t tile, uint32_t, int32_t, uint32_t barrier,
+                                          int32_t, int32_t chunks) {
+    wait_barrier(barrier);
+#pragma unroll
+    for (int c = 0; c < kKept; ++c)
+#pragma unroll
+      for (int s = 0; s < 4; ++s) numbers_[c][s] = make_uint4(0, 0, 0, 0);
+#pragma unroll
+    for (int c = 0; c < kCells; ++c) {
+      if (c >= chunks) break;
+      const auto codes = of.load_codes(of.upper_cell(tile, c));
+#pragma unroll
+      for (int s = 0; s < 4; ++s) {
+        if (c < kKept) {
+          numbers_[c][s] = codes.step(s);
+        } else {
+          store_shared(of.own_place(tile, s), codes.step(s));
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void multiply(const F& of, uint32_t tile, const ChunkInputs<T>& x, int32_t,
+                                           int32_t chunks, Sums<true>& to) const {
+    const float scale = chunks > 0 ? of.load_scale(of.upper_cell(tile, 0)) : 0;
+    float a[4] = {}, b[4] = {};
+#pragma unroll
+    for (int s = 0; s < 4; ++s) multiply_step(numbers_[0][s], x.x[s], a, b);
+    const float sums[4] = {scale * (a[0] + b[2]), scale * (a[1] + b[3])};
+    to.put(sums);
+  }
+  // Products of two cells by turns: none waits for the one ahead.
+  __device__ __forceinline__ void multiply(const F& of, uint32_t tile, const Inputs& inputs, int32_t chunks,
+                                           Sums<true>& to) const {
+    float sums[4] = {};
+#pragma unroll
+    for (int first = 0; first < kCells; first += 2) {
+      float a[2][4] = {}, b[2][4] = {};
+#pragma unroll
+      for (int s = 0; s < 4; ++s)
+#pragma unroll
+        for (int c = first; c < first + 2 && c < kCells; ++c) {
+          const uint4 x = c < chunks ? inputs.load(4 * c + s) : make_uint4(0, 0, 0, 0);
+          uint4 w = make_uint4(0, 0, 0, 0);
+          if (c < kKept) w = numbers_[c][s];
+          if (c >= kKept && c < chunks) w = load_shared(of.own_place(tile, s));
+          multiply_step(w, x, a[c - first], b[c - first]);
+        }
+#pragma unroll
+      for (int c = first; c < first + 2 && c < kCells; ++c) {
+        const float scale = c < chunks ? of.load_scale(of.upper_cell(tile, c)) : 0;
+        sums[0] = fmaf(scale, a[c - first][0] + b[c - first][2], sums[0]);
+        sums[1] = fmaf(scale, a[c - first][1] + b[c - first][3], sums[1]);
+      }
+    }
+    to.put(sums);
+  }
+
+ private:
+  static constexpr int kKept = kCells < 4 ? kCells : 4;
+  static_assert(kCells <= kKept + 1);
+  // The last four of eight columns stand where a tile has its lower rows, which takes no registers for zeros:
+  // of the products with the first four inputs the upper rows count, of those with the last the lower.
+  __device__ __forceinline__ static void multiply_step(uint4 w, uint4 x, float (&a)[4], float (&b)[4]) {
+    mma<T>(a, w.x, w.z, w.y, w.w, x.x, x.y);
+    mma<T>(b, w.x, w.z, w.y, w.w, x.z, x.w);
+  }
+
+  uint4 numbers_[kKept][4];
+};
+
+// A warp's chunk of all tiles of sixteen rows of a block: of the first in registers, of the others in shared
+// memory, where each lane reads what it has written.
+template <class F>
+class ReadyTiles {
+ public:
+  using T = typename F::T;
+  // place: of this warp's numbers of the first tile that has no registers; pitch: from a tile to the next.
+  __device__ __forceinline__ void prepare(const F& of, uint32_t tiles, uint32_t place, int32_t pitch,
+                                          uint32_t barriers, int32_t count, int32_t chunks) {
+    place_ = place + threadIdx.x % 32 * 16;
+    pitch_ = pitch;
+    if (chunks == 0) return;
+#pragma unroll
+    for (int t = 0; t < kRegisterTiles; ++t) {
+      if (t >= count) break;
+      wait_barrier(barriers + 8 * t);
+      unpack(of, tiles + t * of.tile_bytes(), numbers_[t]);
+    }
+    uint32_t to = place_;
+#pragma unroll 1
+    for (int32_t t = kRegisterTiles; t < count; ++t, to += pitch_) {
+      uint4 numbers[8];
+      wait_barrier(barriers + 8 * t);
+      unpack(of, tiles + t * of.tile_bytes(), numbers);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) store_shared(to + i * 512, numbers[i]);
+    }
+  }
+  __device__ __forceinline__ void multiply(const F& of, uint32_t tiles, const ChunkInputs<T>& x,
+                                           int32_t count, int32_t chunks, Sums<false>& to) const {
+    if (chunks == 0) {
+      const float none[4] = {};
+      for (int32_t t = 0; t < count; ++t) to.put(none);
+      return;
+    }
+#pragma unroll
+    for (int t = 0; t < kRegisterTiles; ++t) {
+      if (t >= count) break;
+      multiply_tile(of, tiles + t * of.tile_bytes(), numbers_[t], x, to);
+    }
+    uint32_t from = place_;
+#pragma unroll 1
+    for (int32_t t = kRegisterTiles; t < count; ++t, from += pitch_) {
+      uint4 numbers[8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) numbers[i] = load_shared(from + i * 512);
+      multiply_tile(of, tiles + t * of.tile_bytes(), numbers, x, to);
+    }
+  }
+
+ private:
+  // What a product takes at once is next to each other: the first four columns of each step, the last four.
+  __device__ __forceinline__ static void unpack(const F& of, uint32_t tile, uint4 (&numbers)[8]) {
+    const auto upper = of.load_codes(of.upper_cell(tile, 0)), lower = of.load_codes(of.lower_cell(tile));
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      const uint4 high = upper.step(s), low = lower.step(s);
+      numbers[2 * s] = make_uint4(high.x, low.x, high.y, low.y);
+      numbers[2 * s + 1] = make_uint4(high.z, low.z, high.w, low.w);
+    }
+  }
+  __device__ __forceinline__ static void multiply_tile(const F& of, uint32_t tile, const uint4 (&numbers)[8],
+                                                       const ChunkInputs<T>& x, Sums<false>& to) {
+    const float high = of.load_scale(of.upper_cell(tile, 0)), low = of.load_scale(of.lower_cell(tile));
+    float a[4] = {}, b[4] = {};
+#pragma unroll
+    for (int s = 0; s < 4; ++s) {
+      const uint4 &first = numbers[2 * s], &second = numbers[2 * s + 1];
+      mma<T>(a, first.x, first.y, first.z, first.w, x.x[s].x, x.x[s].y);
+      mma<T>(b, second.x, second.y, second.z, second.w, x.x[s].z, x.x[s].w);
+    }
+    const float sums[4] = {high * (a[0] + b[0]), high * (a[1] + b[1]), low * (a[2] + b[2]),
+                           low * (a[3] + b[3])};
+    to.put(sums);
+  }
+
+  uint4 numbers_[kRegisterTiles][8];
+  uint32_t place_;
+  int32_t pitch_;
+};
+
 constexpr int kMostSlots = 16;  // of a warp's ring
-constexpr int32_t kWideRing = 128 << 10;
+constexpr int32_t kWideBlocks =
+    2;  // on a multiprocessor, where there is room: 16 warps hide each other's latency
+constexpr int32_t kWideRing = 96 << 10;
 
 // Where things lie in a block of wide_kernel.
 template <class F>
@@ -274,7 +462,7 @@ __device__ __forceinline__ void emit(const TileArgs& a, int32_t tile, int32_t ro
 }
 
 template <class F>
-__global__ void __launch_bounds__(kThreads, 1) wide_kernel(TileArgs a, int32_t slots) {
+__global__ void __launch_bounds__(kThreads, kWideBlocks) wide_kernel(TileArgs a, int32_t slots) {
   using T = typename F::T;
   __shared__ uint64_t arrived[kWarps * kMostSlots];
   __shared__ float squares[kRows][kWarps];
@@ -329,7 +517,7 @@ bool launch_wide(const Queue& queue, TileArgs args) {
   const int32_t slots = wide_slots<F>(queue, args);
   if (slots < 2) return false;
   args.tiles = ceil_div(args.pair > 0 ? args.pair : args.out, args.pair > 0 ? 8 : 16);
-  const int32_t blocks = std::min(ceil_div(args.tiles, kWarps), queue.num_sms);
+  const int32_t blocks = std::min(ceil_div(args.tiles, kWarps), kWideBlocks * queue.num_sms);
   const int32_t shared = WideLayout<F>(args, slots).size;
   prefer_shared(wide_kernel<F>, shared, "linear");
   launch(queue, "linear", wide_kernel<F>, dim3(static_cast<unsigned>(blocks)), kThreads,

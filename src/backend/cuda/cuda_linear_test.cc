@@ -78,8 +78,10 @@ TEST_P(CudaLinear, LinearAgreesWithTheReference) {
   for (const WeightShape& shape : shapes) check_linear(shape, {1, 3, 8, 9, 16, 17, 32, 33, 70});
 }
 
-// Blocks of 8 rows and of 16, of one tile and of several; codes that a warp streams through a ring; inputs
-// that leave room for fewer rows at a time; groups of every size, and weights without a scale of their own.
+// Blocks of 8 rows and of 16, of one tile and of several; weights that are numbers before the inputs come (up
+// to five cells of a warp, up to eight tiles) and those that are not; codes that a warp streams through a
+// ring; inputs that leave room for fewer rows at a time; groups of every size, and weights without a scale of
+// their own.
 TEST_P(CudaLinear, LinearInCodesAgreesWithTheReference) {
   for (const Codes in_codes : {Codes::kI8, Codes::kU4}) {
     for (const bool min : {false, true}) {
@@ -94,6 +96,26 @@ TEST_P(CudaLinear, LinearInCodesAgreesWithTheReference) {
                    {1, 7, 8, 9, 17});
       check_linear({.codes = in_codes, .out = 9, .in = 4864, .group = 32, .with_min = min, .with_bias = true},
                    {1, 2, 8, 16});
+      if (!min || in_codes == Codes::kU4) {
+        const bool symmetric = min;
+        for (const int32_t in : {128, 1024, 1152, 3072, 5120})
+          check_linear({.codes = in_codes,
+                        .out = 95,
+                        .in = in,
+                        .group = 128,
+                        .with_min = min,
+                        .with_bias = true,
+                        .symmetric = symmetric},
+                       {1, 2, 8});
+        for (const int32_t out : {1100, 4300, 9728})
+          check_linear({.codes = in_codes,
+                        .out = out,
+                        .in = 1024,
+                        .group = 128,
+                        .with_min = min,
+                        .symmetric = symmetric},
+                       {1, 8});
+      }
       if (min == (in_codes == Codes::kU4)) {
         check_linear({.codes = in_codes, .out = 2048, .in = 8192, .group = 8192, .with_min = min}, {1, 8});
         check_linear({.codes = in_codes, .out = 17001, .in = 1408, .group = 64, .with_min = min}, {1, 3, 9});
@@ -140,7 +162,7 @@ TEST_P(CudaLinear, LogitsFromCodesAgreeWithTheReference) {
 void CudaLinear::check_exactly(const WeightShape& shape) {
   CanonicalLinear w = random_weight(random_, shape);
   for (float& scale : w.scale) scale = scale < 0.03f ? 0.25f : 0.5f;
-  for (float& min : w.min) min = -2;
+  for (size_t i = 0; i < w.min.size(); ++i) w.min[i] = shape.symmetric ? -8 * w.scale[i] : -2;
   const LinearWeight packed = on_host_->pack(w, ComputeType::kAuto).value();
   const std::vector<float> values = reference::dequantise(w);
   for (int32_t first = 0; first < shape.in; first += 8) {
@@ -162,6 +184,13 @@ TEST_P(CudaLinear, CodesAreReadExactly) {
     for (const bool min : {false, true})
       for (const int32_t out : {300, 2500, 17500}) {
         check_exactly({.codes = in_codes, .out = out, .in = 384, .group = 32, .with_min = min});
+        if (HasFatalFailure()) return;
+        check_exactly({.codes = in_codes,
+                       .out = out,
+                       .in = 384,
+                       .group = 384,
+                       .with_min = min,
+                       .symmetric = min && in_codes == Codes::kU4});
         if (HasFatalFailure()) return;
       }
 }
@@ -200,7 +229,10 @@ void CudaLinear::check_neighbours(const WeightShape& sort, int32_t rows) {
     WeightShape shape = sort;
     shape.out = out, shape.in = in, shape.with_bias = true;
     shape.group = std::min(shape.group, in);
-    return device_->pack(random_weight(random_, shape), ComputeType::kAuto).value();
+    CanonicalLinear made = random_weight(random_, shape);
+    for (float& scale : made.scale) scale /= 16;  // fp16 has no room for outputs of thousands
+    for (float& min : made.min) min /= 16;
+    return device_->pack(made, ComputeType::kAuto).value();
   };
   const LinearWeight up = weight(2 * inner, hidden), down = weight(hidden, inner);
   std::vector<TestMat> results[2];
