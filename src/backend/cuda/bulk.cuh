@@ -339,7 +339,8 @@ bool launch_bulk_shape(const Queue& queue, TileArgs& args) {
   if (size > queue.shared_bytes - 1024) return false;
   if (F::kInCodes && kCells == 0)
     size = std::max(size, std::min(of_block * (kHalf ? 8 : 16) * args.in * 2, kHalfOfShared));
-  prefer_shared(bulk_kernel<F, kHalf, kCells>, size, "linear");
+  // All that there is: layers of other sizes run by the same kernel, and graphs keep what was recorded of it.
+  prefer_shared(bulk_kernel<F, kHalf, kCells>, queue.shared_bytes - 1024, "linear");
   launch(queue, "linear", bulk_kernel<F, kHalf, kCells>, dim3(static_cast<unsigned>(blocks)), kThreads,
          static_cast<size_t>(size), args);
   return true;
