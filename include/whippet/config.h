@@ -41,6 +41,7 @@ struct EngineConfig {
   bool deterministic = false;
   int32_t threads = 0;
   std::string isa;
+  std::string packed_cache;
 
   // visit(name, member, help) for every knob, in the order of --help. 0 and "" mean "chosen for you".
   template <class Self, class Visitor>
@@ -84,6 +85,9 @@ struct EngineConfig {
     visit("threads", c.threads,
           "worker threads of the CPU backend; 0: the physical cores this process may use");
     visit("isa", c.isa, "force the instruction set of the CPU backend (tests)");
+    visit("packed_cache", c.packed_cache,
+          "DIR | off: where packed weights are kept for the next start; by default "
+          "$XDG_CACHE_HOME/whippet/packed");
   }
 };
 

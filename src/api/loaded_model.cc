@@ -16,6 +16,8 @@
 namespace whippet {
 namespace {
 
+constexpr uint64_t kWorthKeeping = uint64_t{16} << 20;
+
 // Ids that the model can draw; a checkpoint that names others is left with those it has.
 std::vector<int32_t> usable_ids(const std::vector<int32_t>& ids, int32_t vocab) {
   std::vector<int32_t> usable;
@@ -81,6 +83,17 @@ Result<ResolvedModel> find_model(const EngineConfig& config) {
   return resolve_model(request, hub_config_from_environment());
 }
 
+std::filesystem::path packed_folder() { return hub_config_from_environment().whippet_cache / "packed"; }
+
+PackedPlace packed_place(const EngineConfig& config, const ResolvedModel& source) {
+  PackedPlace place;
+  if (config.packed_cache == "off") return place;
+  place.model = source.name;
+  place.folder = config.packed_cache.empty() ? packed_folder() : std::filesystem::path(config.packed_cache);
+  if (config.packed_cache.empty()) place.least_bytes = kWorthKeeping;
+  return place;
+}
+
 Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   WH_TRY(check_config(config));
   WH_ASSIGN(const ResolvedModel source, find_model(config));
@@ -102,7 +115,8 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
                                                          .isa = config.isa,
                                                          .activations = kv_type,
                                                          .deterministic = config.deterministic}));
-  WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype), on_load));
+  WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype), on_load,
+                                    packed_place(config, source)));
   apply_sliding_window(config, model.spec);
   WH_ASSIGN(const EnginePlan plan, plan_engine(config, model.spec, memory_of(*loaded.backend, kv_type)));
   for (const std::string& note : plan.notes) log_info("{}", note);

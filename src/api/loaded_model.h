@@ -2,6 +2,7 @@
 // started. Used by the public Engine.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "engine/engine_core.h"
 #include "hub/hub.h"
+#include "model/packed_cache.h"
 #include "whippet/config.h"
 
 namespace whippet {
@@ -31,6 +33,11 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded);
 
 // The model of a config, on disk.
 Result<ResolvedModel> find_model(const EngineConfig& config);
+// Where packed weights are kept that nobody chose a place for.
+std::filesystem::path packed_folder();
+// Where those of a model of this config are. In the default folder small models leave nothing: they pack in
+// no time.
+PackedPlace packed_place(const EngineConfig& config, const ResolvedModel& source);
 // EngineConfig's dtype, as check_config lets it through.
 ComputeType compute_type(const std::string& dtype);
 

@@ -38,7 +38,8 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
                                                        .isa = config.isa,
                                                        .activations = kv_type,
                                                        .deterministic = config.deterministic}));
-  WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype), on_load));
+  WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype), on_load,
+                                    packed_place(config, source)));
   apply_sliding_window(config, model.spec);
   const auto element = static_cast<int32_t>(dtype_size(kv_type));
   const uint64_t bytes =

@@ -40,6 +40,15 @@ class Backend {
 
   // Lays a weight out for this device's kernels. kUnsupported names what it cannot take.
   virtual Result<LinearWeight> pack(const CanonicalLinear& weight, ComputeType compute) = 0;
+  // Names the layout that pack gives weights, anew wherever it changes: what it packed before, kept by its
+  // bytes, may be adopted instead of packed. "": only pack makes weights of this device.
+  virtual std::string packed_form() const { return ""; }
+  // As pack, for a weight of this packed_form in host memory that nobody has checked: kCorrupt says what is
+  // wrong with it, and nothing that it says can then be relied upon.
+  virtual Status adopt(const LinearWeight& weight) {
+    static_cast<void>(weight);
+    return make_error(Code::kUnsupported, "this device packs its own weights");
+  }
 
   // Host memory that copies from and to the device are quick with.
   virtual Buffer allocate_host(size_t bytes) { return Buffer::host(bytes); }

@@ -176,6 +176,52 @@ TEST(Rm, AnUnknownModelIsAFailure) {
   EXPECT_EQ(run_whippet({"rm"}).exit_code, 2);
 }
 
+TEST(PackedCache, IsKeptListedAndRemoved) {
+  const TestFolder model, kept;
+  write_tiny_model(model);
+  const std::string path = model.path().string(), folder = kept.path().string();
+  const auto generate = [&] {
+    return run_whippet({"generate", path, "--prompt", "Hello", "--max-tokens", "4", "--temperature", "0",
+                        "--packed-cache", folder});
+  };
+  const CommandResult first = generate(), second = generate();
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("kept in " + folder));
+  EXPECT_THAT(second.err, HasSubstr("read from " + folder));
+  EXPECT_EQ(first.out, second.out);
+
+  const CommandInput here{.environment = {{"WHIPPET_PACKED_CACHE", folder}}};
+  const json listed = json::parse(run_whippet({"list", "--json"}, here).out);
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0]["name"], path);
+  EXPECT_GT(listed[0]["packed_bytes"], 1000);
+  EXPECT_THAT(run_whippet({"list", "--packed-cache", folder}).out, HasSubstr("PACKED"));
+
+  EXPECT_EQ(run_whippet({"rm", "--packed", "hf:org/name"}, here).exit_code, 1);
+  EXPECT_FALSE(std::filesystem::is_empty(kept.path()));
+  const CommandResult removed = run_whippet({"rm", "--packed", path}, here);
+  EXPECT_EQ(removed.exit_code, 0) << removed.err;
+  EXPECT_THAT(removed.out, HasSubstr(path));
+  EXPECT_TRUE(std::filesystem::is_empty(kept.path()));
+  EXPECT_EQ(generate().exit_code, 0);
+  EXPECT_EQ(run_whippet({"rm", "--packed"}, here).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(kept.path()));
+}
+
+TEST(PackedCache, SmallModelsLeaveNothingUnlessAskedAndOffMeansOff) {
+  const TestFolder model, cache;
+  write_tiny_model(model);
+  const CommandInput input{.environment = {{"XDG_CACHE_HOME", cache.path().string()}}};
+  for (const char* choice : {"", "off"}) {
+    const CommandResult result = run_whippet({"generate", model.path().string(), "--prompt", "Hello",
+                                              "--max-tokens", "1", "--packed-cache", choice},
+                                             input);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(cache.path() / "whippet" / "packed"));
+  }
+  EXPECT_FALSE(std::filesystem::exists("off"));
+}
+
 TEST(Pull, WithoutNetworkSaysWhy) {
   const CommandResult result = run_whippet({"pull", "org/name"});
   EXPECT_EQ(result.exit_code, 1);

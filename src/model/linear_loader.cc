@@ -75,6 +75,10 @@ Result<LinearWeight> LinearLoader::pack(std::span<const Found> run, const std::o
   weight.group = layout.group;
   weight.g_idx = layout.g_idx;
   for (const Found& part : run) weight.out += part.layout.out;
+  if (cache_ != nullptr) {
+    std::optional<LinearWeight> kept = cache_->take(layout.tensor, weight.out, weight.in);
+    if (kept) return std::move(*kept);
+  }
   WH_TRY(load_bias(run, weight));
   if (run.size() == 1 && !layout.stored.empty() && run.front().source->rows.empty()) {
     weight.codes = layout.stored;

@@ -15,6 +15,7 @@
 #include "model/checkpoint.h"
 #include "model/code_grid.h"
 #include "model/formats/format.h"
+#include "model/packed_cache.h"
 #include "model/weights.h"
 
 namespace whippet {
@@ -35,10 +36,11 @@ Result<std::vector<float>> read_vector(const Checkpoint& checkpoint, const std::
 
 class LinearLoader {
  public:
-  // grid: what dense layers are rounded to, where they are. Tables are rounded to kTableGrid then.
+  // grid: what dense layers are rounded to, where they are. Tables are rounded to kTableGrid then. cache:
+  // where to look for packed weights first; may be nullptr.
   LinearLoader(const Checkpoint& checkpoint, Backend& backend, ComputeType compute,
-               std::optional<CodeGrid> grid)
-      : checkpoint_(checkpoint), backend_(backend), compute_(compute), grid_(grid) {}
+               std::optional<CodeGrid> grid, PackedCache* cache)
+      : checkpoint_(checkpoint), backend_(backend), compute_(compute), grid_(grid), cache_(cache) {}
 
   // Layers side by side: their outputs follow each other in the projection's columns.
   Result<Projection> load_projection(const std::vector<LinearSource>& sources);
@@ -64,6 +66,7 @@ class LinearLoader {
   Backend& backend_;
   ComputeType compute_;
   std::optional<CodeGrid> grid_;
+  PackedCache* cache_;
   std::unordered_set<std::string> used_;  // layers and vectors, without their last part
 };
 

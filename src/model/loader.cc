@@ -60,13 +60,13 @@ LayerSources sources_of(const Checkpoint& checkpoint, const Family& family, cons
 class ModelLoader {
  public:
   ModelLoader(const Checkpoint& checkpoint, const Family& family, const ModelSpec& spec, Backend& backend,
-              ComputeType compute, OnLoad on_load)
+              ComputeType compute, OnLoad on_load, PackedCache* cache = nullptr)
       : checkpoint_(checkpoint),
         family_(family),
         names_(names_of(checkpoint, family)),
         spec_(spec),
         backend_(backend),
-        linears_(checkpoint, backend, compute, grid_of(on_load)) {}
+        linears_(checkpoint, backend, compute, grid_of(on_load), cache) {}
 
   Result<Weights> load() {
     Weights weights;
@@ -151,13 +151,18 @@ Result<ModelSpec> read_spec(const Checkpoint& checkpoint) {
   return spec;
 }
 
-Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute,
-                         OnLoad on_load) {
+Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute, OnLoad on_load,
+                         const PackedPlace& packed) {
   WH_ASSIGN(const Family* family, find_family(checkpoint.config));
   WH_TRY(check_quantization(checkpoint));
   Model model;
   WH_ASSIGN(model.spec, read_spec(checkpoint));
-  WH_ASSIGN(model.weights, ModelLoader(checkpoint, *family, model.spec, backend, compute, on_load).load());
+  PackedCache cache(
+      packed, checkpoint, backend,
+      fmt::format("compute {} rounded {}", static_cast<int>(compute), static_cast<int>(on_load)));
+  WH_ASSIGN(model.weights,
+            ModelLoader(checkpoint, *family, model.spec, backend, compute, on_load, &cache).load());
+  cache.keep(model.weights.linears());
   return model;
 }
 

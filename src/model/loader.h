@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/checkpoint.h"
 #include "model/linear_loader.h"
+#include "model/packed_cache.h"
 #include "model/spec.h"
 #include "model/weights.h"
 
@@ -28,8 +29,9 @@ struct Model {
 
 // The spec alone (inspect): reads no weights.
 Result<ModelSpec> read_spec(const Checkpoint& checkpoint);
+// packed: where the packed weights of an earlier start may be, and are left for the next.
 Result<Model> load_model(const Checkpoint& checkpoint, Backend& backend, ComputeType compute,
-                         OnLoad on_load = OnLoad::kKeep);
+                         OnLoad on_load = OnLoad::kKeep, const PackedPlace& packed = {});
 
 // The parts of a model alone, for the quantizer. `spec` is read_spec's.
 struct LayerSources {

@@ -23,6 +23,13 @@ size_t norm_bytes(const Weights& weights) {
 
 }  // namespace
 
+std::vector<const LinearWeight*> Weights::linears() const {
+  std::vector<const LinearWeight*> all = {&embedding};
+  if (head.out > 0) all.push_back(&head);
+  for_each_linear(*this, [&](const LinearWeight& w) { all.push_back(&w); });
+  return all;
+}
+
 size_t Weights::bytes_per_step() const {
   size_t sum = norm_bytes(*this) + output().bytes;
   for_each_linear(*this, [&](const LinearWeight& w) { sum += w.bytes; });

@@ -36,6 +36,8 @@ struct Weights {
   std::vector<LayerWeights> layers;
 
   const LinearWeight& output() const { return head.out > 0 ? head : embedding; }
+  // Embedding, head where there is one, then each layer's parts: the order in which they are loaded.
+  std::vector<const LinearWeight*> linears() const;
   // What one decode step reads of them, in bytes.
   size_t bytes_per_step() const;
   // What they take on the device, in bytes.

@@ -29,6 +29,8 @@ class CpuBackend : public Backend {
   void copy_to_host(void* to, const void* from, size_t bytes) override;
   // Also makes room for what ops on this weight need, so that they allocate nothing.
   Result<LinearWeight> pack(const CanonicalLinear& weight, ComputeType compute) override;
+  std::string packed_form() const override;
+  Status adopt(const LinearWeight& weight) override;
 
   void fill_inputs(const BatchView& batch, const int32_t* drawn, int32_t* token_ids) override;
   void embed(const int32_t* ids, const LinearWeight& table, Mat out) override;
@@ -56,6 +58,7 @@ class CpuBackend : public Backend {
   void product_of_few(const LinearWeight& w, const LinearTask& whole);
   void product_of_many(const LinearWeight& w, const LinearTask& whole);
   bool attend_split(const BatchView& batch, const AttentionArgs& args, int32_t num_runs, int32_t longest_run);
+  void make_room(const LinearWeight& w);
   void make_room_for_sampling(int32_t vocab);
 
   const Kernels& kernels_;

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/for_rows.h"
 #include "backend/cpu/pack.h"
+#include "backend/cpu/packed_layout.h"
 #include "base/math.h"
 
 namespace whippet::cpu {
@@ -72,20 +73,33 @@ float packed_weight(const LinearWeight& w, int32_t o, int32_t c) {
 
 Result<LinearWeight> CpuBackend::pack(const CanonicalLinear& weight, ComputeType compute) {
   auto packed = pack_linear(weight, compute, kernels_.linear_pairs != nullptr, pool_);
-  if (!packed.ok()) return packed;
-  make_room_for_sampling(weight.out);
-  const size_t row = packed->input_type == DType::kBF16 ? sizeof(uint32_t) * num_pairs(*packed)
-                     : packed->input_type == DType::kI8
-                         ? sizeof(int16_t) * num_groups(*packed) * group_columns(*packed)
-                         : 0;
+  if (packed.ok()) make_room(*packed);
+  return packed;
+}
+
+std::string CpuBackend::packed_form() const {
+  return fmt::format("cpu {} layout {}", kernels_.name, kPackedLayout);
+}
+
+Status CpuBackend::adopt(const LinearWeight& weight) {
+  WH_TRY(check_packed(weight, kernels_.linear_pairs != nullptr));
+  make_room(weight);
+  return {};
+}
+
+// What ops on this weight need, so that they allocate nothing.
+void CpuBackend::make_room(const LinearWeight& w) {
+  make_room_for_sampling(w.out);
+  const size_t row = w.input_type == DType::kBF16 ? sizeof(uint32_t) * num_pairs(w)
+                     : w.input_type == DType::kI8 ? size_t{kInputPlanes} * num_groups(w) * group_columns(w)
+                                                  : 0;
   if (kRoundedRows * row > rounded_.bytes()) rounded_ = Buffer::host(kRoundedRows * row);
-  const size_t groups = kRoundedRows * num_groups(*packed) * sizeof(InputGroup);
+  const size_t groups = kRoundedRows * num_groups(w) * sizeof(InputGroup);
   if (groups > input_groups_.bytes()) input_groups_ = Buffer::host(groups);
-  if (packed->order != nullptr && packed->columns > gathered_columns_) {
-    gathered_columns_ = packed->columns;
+  if (w.order != nullptr && w.columns > gathered_columns_) {
+    gathered_columns_ = w.columns;
     gathered_ = Buffer::host(sizeof(float) * kGatheredRows * gathered_columns_);
   }
-  return packed;
 }
 
 void CpuBackend::embed(const int32_t* ids, const LinearWeight& table, Mat out) {

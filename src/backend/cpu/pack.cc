@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/packed_layout.h"
 #include "backend/packing.h"
 #include "base/math.h"
 
@@ -142,25 +143,6 @@ Form choose_form(const CanonicalLinear& w, LinearKind kind, bool pairs) {
   return form;
 }
 
-size_t code_bytes(const Form& form, const Plan& plan) {  // of one panel
-  const auto columns = static_cast<size_t>(plan.columns) * kPanelRows;
-  const size_t coded =
-      plan.source.size() * static_cast<size_t>(align_up(plan.group, kGroupStep)) * kPanelRows;
-  switch (form.kind) {
-    case LinearKind::kF32:
-      return columns * 4;
-    case LinearKind::kF16:
-      return columns * 2;
-    case LinearKind::kBF16:
-      return form.pairs ? static_cast<size_t>(ceil_div(plan.columns, 2)) * kPanelRows * 4 : columns * 2;
-    case LinearKind::kInt8:
-      return coded;
-    case LinearKind::kInt4:
-      return coded / 2;
-  }
-  return 0;
-}
-
 // convert(index of a weight) for every weight, [columns][16] or in pairs of columns.
 template <class T, class Convert>
 void pack_values(const CanonicalLinear& w, const Plan& plan, bool pairs, int32_t panel, T* to,
@@ -262,21 +244,15 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, 
   packed.min_type = form.min_type;
   packed.input_type = quantised ? DType::kI8 : form.pairs ? DType::kBF16 : DType::kF32;
 
-  const int32_t panels = num_panels(packed);
-  const size_t panel_bytes = code_bytes(form, plan);
-  const auto piece = [](size_t bytes) { return align_up(bytes, size_t{64}); };
-  const size_t factors = static_cast<size_t>(panels) * plan.source.size() * kPanelRows;
-  const size_t codes = piece(panels * panel_bytes);
-  const size_t scales = piece(factors * dtype_size(form.scale_type));
-  const size_t mins = form.has_min ? piece(factors * dtype_size(form.min_type)) : 0;
-  const size_t order = piece(plan.order.size() * sizeof(int32_t));
-  packed.storage = Buffer::host(codes + scales + mins + order + piece(w.bias.size() * sizeof(float)));
-  packed.bytes = codes + scales + mins;
+  const PackedLayout layout =
+      packed_layout(packed, form.pairs, form.has_min, !plan.order.empty(), !w.bias.empty());
+  packed.storage = Buffer::host(layout.bytes);
+  packed.bytes = layout.order;
 
   auto* base = packed.storage.as<std::byte>();
-  std::byte *scale = base + codes, *min = scale + scales;
-  pool.run(panels, [&](int32_t panel, int32_t) {
-    pack_panel(w, plan, form, panel, base + static_cast<size_t>(panel) * panel_bytes);
+  std::byte *scale = base + layout.scale, *min = base + layout.min;
+  pool.run(num_panels(packed), [&](int32_t panel, int32_t) {
+    pack_panel(w, plan, form, panel, base + static_cast<size_t>(panel) * layout.panel_bytes);
     if (quantised) pack_factors(w.scale, w, plan, panel, form.scale_type, scale);
     if (form.has_min) pack_factors(w.min, w, plan, panel, form.min_type, min);
   });
@@ -287,8 +263,8 @@ Result<LinearWeight> pack_linear(const CanonicalLinear& w, ComputeType compute, 
   packed.codes = base;
   packed.scale = quantised ? scale : nullptr;
   packed.min = form.has_min ? min : nullptr;
-  packed.order = reinterpret_cast<int32_t*>(place(codes + scales + mins, plan.order));
-  packed.bias = reinterpret_cast<float*>(place(codes + scales + mins + order, w.bias));
+  packed.order = reinterpret_cast<int32_t*>(place(layout.order, plan.order));
+  packed.bias = reinterpret_cast<float*>(place(layout.bias, w.bias));
   return packed;
 }
 
