@@ -91,7 +91,7 @@ Status CpuBackend::adopt(const LinearWeight& weight) {
 void CpuBackend::make_room(const LinearWeight& w) {
   make_room_for_sampling(w.out);
   const size_t row = w.input_type == DType::kBF16 ? sizeof(uint32_t) * num_pairs(w)
-                     : w.input_type == DType::kI8 ? size_t{kInputPlanes} * num_groups(w) * group_columns(w)
+                     : w.input_type == DType::kI8 ? sizeof(int16_t) * num_groups(w) * group_columns(w)
                                                   : 0;
   if (kRoundedRows * row > rounded_.bytes()) rounded_ = Buffer::host(kRoundedRows * row);
   const size_t groups = kRoundedRows * num_groups(w) * sizeof(InputGroup);
