@@ -67,6 +67,14 @@ Error file_error(const char* what, const fs::path& path) {
   return make_error(Code::kUnavailable, "cannot {} {}: {}", what, path.string(), std::strerror(errno));
 }
 
+// A descriptor that the caller closes.
+Result<int> open_to_read(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0) return fd;
+  const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kNotFound : Code::kUnavailable;
+  return make_error(code, "it cannot be opened: {}", std::strerror(errno));
+}
+
 Result<PackedTable> read_table(const File& file) {
   struct stat info = {};
   if (::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode))
@@ -151,20 +159,14 @@ Status write_content(const File& file, const fs::path& path, PackedTable& table,
 }  // namespace
 
 Result<PackedTable> read_packed_table(const fs::path& path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd() < 0) {
-    const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kNotFound : Code::kUnavailable;
-    return make_error(code, "it cannot be opened: {}", std::strerror(errno));
-  }
+  WH_ASSIGN(const int fd, open_to_read(path));
+  const File file(fd);
   return read_table(file);
 }
 
 Result<PackedWeights> read_packed(const fs::path& path, const std::string& key) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd() < 0) {
-    const Code code = errno == ENOENT || errno == ENOTDIR ? Code::kNotFound : Code::kUnavailable;
-    return make_error(code, "it cannot be opened: {}", std::strerror(errno));
-  }
+  WH_ASSIGN(const int fd, open_to_read(path));
+  const File file(fd);
   WH_ASSIGN(const PackedTable table, read_table(file));
   if (table.key != key)
     return make_error(Code::kNotFound, "it is of another state of the model, or of another Whippet");

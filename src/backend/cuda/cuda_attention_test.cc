@@ -167,12 +167,7 @@ TEST_P(CudaAttention, PromptsAndSingleRowsAttendTogether) {
   expect_within(actual, expected, bound, "mixed");
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaAttention,
-                         ::testing::Combine(::testing::Values(DType::kBF16, DType::kF16), ::testing::Bool()),
-                         [](const auto& each) {
-                           return std::string(dtype_name(std::get<0>(each.param))) +
-                                  (std::get<1>(each.param) ? "_deterministic" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Types, CudaAttention, half_types(), half_name);
 
 }  // namespace
 }  // namespace whippet::testing

@@ -259,12 +259,7 @@ void CudaLinear::check_neighbours(const WeightShape& sort, int32_t rows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaLinear,
-                         ::testing::Combine(::testing::Values(DType::kBF16, DType::kF16), ::testing::Bool()),
-                         [](const auto& each) {
-                           return std::string(dtype_name(std::get<0>(each.param))) +
-                                  (std::get<1>(each.param) ? "_deterministic" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Types, CudaLinear, half_types(), half_name);
 
 }  // namespace
 }  // namespace whippet::testing

@@ -129,12 +129,7 @@ TEST_P(CudaHalf, RopeAndStoreGoIntoTheAttentionOfADecodeStep) {
   EXPECT_EQ(DecodeStep(*device_, qkv, same_a).run(true), DecodeStep(*device_, qkv, same_b).run(false));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, CudaHalf,
-                         ::testing::Combine(::testing::Values(DType::kBF16, DType::kF16), ::testing::Bool()),
-                         [](const auto& each) {
-                           return std::string(dtype_name(std::get<0>(each.param))) +
-                                  (std::get<1>(each.param) ? "_deterministic" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Types, CudaHalf, half_types(), half_name);
 
 }  // namespace
 }  // namespace whippet::testing

@@ -56,6 +56,14 @@ class CudaHalf : public ::testing::TestWithParam<std::tuple<DType, bool>> {
   Random random_{5};
 };
 
+// What suites of CudaHalf are instantiated with: both types, each with and without one order of summation.
+inline auto half_types() {
+  return ::testing::Combine(::testing::Values(DType::kBF16, DType::kF16), ::testing::Bool());
+}
+inline std::string half_name(const ::testing::TestParamInfo<CudaHalf::ParamType>& each) {
+  return std::string(dtype_name(std::get<0>(each.param))) + (std::get<1>(each.param) ? "_deterministic" : "");
+}
+
 // Matrices on the device, for ops that must not be looked at between.
 class OnDevice {
  public:
