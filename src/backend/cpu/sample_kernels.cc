@@ -12,22 +12,17 @@ constexpr float kLargest = 3.402823466e38f;
 
 float clean_max(float* x, int32_t n) {
   const float none = -__builtin_inff();
-  Vec most = broadcast(none);
-  uint32_t all_finite = 0xffff;
+  const Vec limit = broadcast(kLargest), banned = broadcast(none);
+  Vec most = banned;
   int32_t i = 0;
   for (; i + 16 <= n; i += 16) {
-    const Vec a = load(x + i);
-    all_finite &= at_least(broadcast(kLargest), absolute(a));
-    most = max(a, most);  // NaN: the one that was there
+    const Vec size = absolute(load(x + i));
+    const Vec clean = select_below(size, -none, load(x + i), banned);  // NaN is not below
+    if (at_least(limit, size) != 0xffff) store(x + i, clean);
+    most = max(most, clean);
   }
   float result = largest(most);
   for (; i < n; ++i) {
-    if (!(__builtin_fabsf(x[i]) <= kLargest)) all_finite = 0;
-    if (x[i] > result) result = x[i];
-  }
-  if (all_finite == 0xffff) return result;
-  result = none;
-  for (i = 0; i < n; ++i) {
     if (!(__builtin_fabsf(x[i]) <= kLargest)) x[i] = none;
     if (x[i] > result) result = x[i];
   }

@@ -1,6 +1,7 @@
 #include "backend/cpu/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -35,8 +36,13 @@ void apply_mask(const uint32_t* mask, float* x, int32_t n) {
     const uint32_t allowed = mask[begin / 32];
     if (allowed == ~0u) continue;
     const int32_t count = std::min(32, n - begin);
-    for (int32_t i = 0; i < count; ++i)
-      if ((allowed >> i & 1) == 0) x[begin + i] = kBanned;
+    if (allowed == 0) {
+      std::fill_n(x + begin, count, kBanned);
+      continue;
+    }
+    const uint32_t inside = ~0u >> (32 - count);
+    for (uint32_t left = ~allowed & inside; left != 0; left &= left - 1)
+      x[begin + std::countr_zero(left)] = kBanned;
   }
 }
 
