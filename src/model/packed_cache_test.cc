@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <random>
+#include <thread>
 
 #include "backend/registry.h"
 #include "base/hash64.h"
@@ -200,14 +203,14 @@ std::string key_of(const fs::path& path) {
   return table.ok() ? table->key : "";
 }
 
-TEST_F(PackedCacheTest, EveryFlippedByteIsRefusedOrChangesNoWeight) {
+TEST_F(PackedCacheTest, AFlippedByteIsRefusedOrChangesNoWeight) {
   logits();
   const fs::path path = files().at(0);
   const std::string good = contents(path), key = key_of(path);
   const Result<PackedWeights> expected = read_packed(path, key);
   ASSERT_TRUE(expected.ok());
   size_t refused = 0;
-  for (size_t at = 0; at < good.size(); at += at < 8192 ? 1 : 61) {
+  for (size_t at = 0; at < good.size(); at += at < 8192 ? 5 : 211) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
     overwrite(path, bad);
@@ -223,11 +226,11 @@ TEST_F(PackedCacheTest, EveryFlippedByteIsRefusedOrChangesNoWeight) {
   EXPECT_GT(refused, 1000u);  // the others hit padding
 }
 
-TEST_F(PackedCacheTest, EveryTruncatedOrLongerFileIsRefused) {
+TEST_F(PackedCacheTest, ATruncatedOrLongerFileIsRefused) {
   logits();
   const fs::path path = files().at(0);
   const std::string good = contents(path), key = key_of(path);
-  for (size_t size = 0; size < good.size(); size += size < 4096 ? 1 : 509) {
+  for (size_t size = 0; size < good.size(); size += size < 4096 ? 5 : 1009) {
     overwrite(path, good.substr(0, size));
     ASSERT_FALSE(read_packed(path, key).ok()) << size;
   }
@@ -258,6 +261,62 @@ TEST_F(PackedCacheTest, EveryFieldOfAForgedTableIsRefusedOrHarmless) {
   testing::internal::GetCapturedStderr();
   overwrite(path, good);
   EXPECT_EQ(logits({.on_load = OnLoad::kInt4}), packed);
+}
+
+// 4-bit codes in the order of their activations, with groups of uneven size.
+CanonicalLinear act_order_weight(std::mt19937& random) {
+  CanonicalLinear w;
+  w.codes_type = CanonicalLinear::Codes::kU4;
+  w.out = 48, w.in = 96, w.group = 32;
+  w.storage = Buffer::host(static_cast<size_t>(w.out) * w.in);
+  w.codes = {w.storage.as<std::byte>(), w.storage.bytes()};
+  for (size_t i = 0; i < w.storage.bytes(); ++i) w.storage.as<uint8_t>()[i] = random() % 16;
+  for (int32_t i = 0; i < w.out * 3; ++i) {
+    w.scale.push_back(0.01f * static_cast<float>(1 + random() % 9));
+    w.min.push_back(-0.1f * static_cast<float>(random() % 9));
+  }
+  for (int32_t i = 0; i < w.in; ++i) w.g_idx.push_back(static_cast<int32_t>(random() % 3));
+  for (int32_t i = 0; i < w.out; ++i) w.bias.push_back(static_cast<float>(random() % 5));
+  return w;
+}
+
+TEST_F(PackedCacheTest, WeightsInTheOrderOfActivationsComeBack) {
+  std::mt19937 random(3);
+  const auto backend = make_backend("cpu", {.num_threads = 1, .isa = {}}).value();
+  const Checkpoint checkpoint = open_checkpoint(folder_.path()).value();
+  const LinearWeight packed = backend->pack(act_order_weight(random), ComputeType::kAuto).value();
+  ASSERT_NE(packed.order, nullptr);
+  PackedCache first(place_, checkpoint, *backend, "act-order");
+  ASSERT_FALSE(first.take("w", packed.out, packed.in));
+  first.keep({&packed});
+  PackedCache second(place_, checkpoint, *backend, "act-order");
+  const std::optional<LinearWeight> read = second.take("w", packed.out, packed.in);
+  ASSERT_TRUE(read);
+  std::vector<float> x(static_cast<size_t>(packed.in)), before(static_cast<size_t>(packed.out), -7), after;
+  for (float& value : x) value = static_cast<float>(random() % 100) / 10 - 5;
+  after.assign(before.size(), -9);
+  const Mat input{x.data(), DType::kF32, 1, packed.in, packed.in};
+  backend->linear(input, packed, {before.data(), DType::kF32, 1, packed.out, packed.out});
+  backend->linear(input, *read, {after.data(), DType::kF32, 1, packed.out, packed.out});
+  EXPECT_EQ(after, before);
+}
+
+TEST_F(PackedCacheTest, StartsSideBySideShareAFolder) {
+  const std::vector<float> expected = logits({.on_load = OnLoad::kInt4});
+  const fs::path path = files().at(0);
+  std::vector<std::thread> starts;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 4; ++i) {
+    starts.emplace_back([&, i] {
+      for (int turn = 0; turn < 8; ++turn) {
+        if (i == 0) fs::remove(path);  // so that some of the others write as well
+        wrong += logits({.on_load = OnLoad::kInt4}) != expected;
+      }
+    });
+  }
+  for (std::thread& start : starts) start.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(place_.folder), {}), 1);
 }
 
 TEST(Hash64, EveryBitAndTheLengthCount) {
