@@ -122,6 +122,8 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
   for (const std::string& note : plan.notes) log_info("{}", note);
   loaded.config = plan.config;
   add_memory(model, plan, *loaded.backend, loaded.info);
+  // What the products of the layers are, for whoever compares them with the machine's peak.
+  loaded.info["linear_inputs"] = dtype_name(model.weights.layers.front().down.parts.front().input_type);
 
   loaded.facts = model_facts(source, checkpoint, loaded.files, spec, config);
   const Tokenizer* tokenizer = loaded.files.tokenizer ? &*loaded.files.tokenizer : nullptr;
