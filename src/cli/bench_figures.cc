@@ -36,12 +36,17 @@ std::vector<LatencyWork> combine(const std::vector<int32_t>& prompts, const std:
   return all;
 }
 
+double peak_of(DType inputs, const cpu::MachineSpeed& machine) {
+  if (inputs == DType::kI8) return machine.dot_gops;
+  return inputs == DType::kBF16 ? machine.pair_gflops : machine.fma_gflops;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-ordered_json latency_report(const LatencySubject& subject, const LatencyWork& work,
+ordered_json latency_report(const BenchSubject& subject, const LatencyWork& work,
                             const std::vector<LatencyRun>& runs, const cpu::MachineSpeed& machine) {
   std::vector<double> ttft, prefill, decode;
   for (const LatencyRun& run : runs) {

@@ -1,4 +1,5 @@
-// What `whippet bench latency` measured, and how it is printed: for bench_latency.
+// What `whippet bench latency` measured, and how it is printed: for bench_latency. bench_rates has the
+// subject from here.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "backend/cpu/probe.h"
 #include "base/error.h"
 #include "model/spec.h"
+#include "tensor/dtype.h"
 
 namespace whippet {
 
@@ -24,7 +26,8 @@ struct LatencyRun {
   double decode = 0;   // tokens per second of all requests together, from then on
 };
 
-struct LatencySubject {
+// What is measured, for every benchmark of a model.
+struct BenchSubject {
   std::string model, device, dtype, quantization;
   ModelSpec spec;           // its sizes
   double weight_bytes = 0;  // that one step reads
@@ -38,10 +41,13 @@ Result<std::vector<int32_t>> parse_counts(const std::string& flag, const std::st
 std::vector<LatencyWork> combine(const std::vector<int32_t>& prompts, const std::vector<int32_t>& outputs,
                                  const std::vector<int32_t>& batches);
 
+// The machine's peak of products whose inputs are rounded to a type.
+double peak_of(DType inputs, const cpu::MachineSpeed& machine);
+
 double median(std::vector<double> values);  // of at least one
 
 // One object: the medians of the runs.
-nlohmann::ordered_json latency_report(const LatencySubject& subject, const LatencyWork& work,
+nlohmann::ordered_json latency_report(const BenchSubject& subject, const LatencyWork& work,
                                       const std::vector<LatencyRun>& runs, const cpu::MachineSpeed& machine);
 std::string latency_table(const nlohmann::ordered_json& report);
 

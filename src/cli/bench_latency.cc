@@ -1,7 +1,6 @@
 #include "cli/bench_latency.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
@@ -11,7 +10,7 @@
 #include "backend/cpu/probe.h"
 #include "backend/registry.h"
 #include "base/log.h"
-#include "base/mailbox.h"
+#include "cli/bench_engine.h"
 #include "cli/bench_figures.h"
 #include "cli/bench_shape.h"
 #include "cli/bench_steps.h"
@@ -23,19 +22,18 @@
 namespace whippet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
 constexpr const char* kHelp =
     R"(Time to the first token and tokens per second of a batch of equal requests, all sent at once: random
 prompts, greedy, no end before --output-len tokens. The median of --repeat runs after one that is not
 counted. The prefix cache is off. Weights read per second are shown as a share of the memory bandwidth that
-a built-in probe reads.
+a built-in probe reads, products as a share of the machine's peak. Lengths and batches may be lists: every
+combination is measured.
 
 MODEL may be shape:qwen2.5-0.5b, shape:internlm2-1.8b, shape:llama-3.2-1b or shape:smollm2-135m: random
 weights of that shape, made in memory in the form that --dtype or --quantization says, and timed step by step
-without an engine around them; products are then shown as a share of the machine's peak, too. Lengths and
-batches may be lists: every combination is measured.
+without an engine around them.
 
 --json prints one object: prefill_tokens_per_s, decode_tokens_per_s, ttft_ms, weight_bytes,
 read_bandwidth_share, and what was run; of lists, one object a line.
@@ -43,6 +41,7 @@ read_bandwidth_share, and what was run; of lists, one object a line.
 Examples:
   whippet bench latency
   whippet bench latency org/name --prompt-len 512 --output-len 64 --batch 16 --json
+  whippet bench latency --prompt-len 128,512,4096 --batch 1,4,16,32,64
   whippet bench latency shape:qwen2.5-0.5b --quantization int4 --batch 1,4,16,32,64 --json)";
 
 constexpr std::string_view kShapePrefix = "shape:";
@@ -69,27 +68,8 @@ struct Plan {
   bool json = false;
 };
 
-using Report = std::function<Status(const LatencySubject&, const LatencyWork&, const std::vector<LatencyRun>&,
+using Report = std::function<Status(const BenchSubject&, const LatencyWork&, const std::vector<LatencyRun>&,
                                     const cpu::MachineSpeed&)>;
-
-Request random_request(const LatencyWork& work, int32_t vocab, std::mt19937& random) {
-  std::uniform_int_distribution<int32_t> id(0, vocab - 1);
-  Request request;
-  for (int32_t i = 0; i < work.prompt_len; ++i) request.prompt_token_ids.push_back(id(random));
-  request.params.temperature = 0;
-  request.params.max_tokens = work.output_len;
-  request.params.ignore_eos = true;
-  return request;
-}
-
-// A piece of an answer and when it came.
-struct Arrival {
-  size_t request = 0;
-  size_t tokens = 0;
-  bool last = false;
-  std::string error;
-  double seconds = 0;  // since the first submission
-};
 
 // What `arrivals` (in order of time) say of a run.
 LatencyRun evaluate(const std::vector<Arrival>& arrivals, size_t requests) {
@@ -110,40 +90,36 @@ LatencyRun evaluate(const std::vector<Arrival>& arrivals, size_t requests) {
           .decode = rest > 0 ? static_cast<double>(tokens - tokens_before) / rest : 0};
 }
 
-Result<LatencyRun> run_once(Engine& engine, const LatencyWork& work, int32_t vocab, std::mt19937& random) {
+Result<LatencyRun> run_once(Engine& engine, const LatencyWork& work, std::mt19937_64& random) {
   std::vector<Request> requests;
-  for (int32_t i = 0; i < work.batch; ++i) requests.push_back(random_request(work, vocab, random));
-  Mailbox<Arrival> mailbox;
-  const auto start = Clock::now();
-  for (size_t i = 0; i < requests.size(); ++i) {
-    engine.submit(std::move(requests[i]), [&mailbox, start, i](const Event& event) {
-      const double now = std::chrono::duration<double>(Clock::now() - start).count();
-      mailbox.push({i, event.token_ids.size(), event.last, event.error, now});
-    });
-  }
-  std::vector<Arrival> arrivals, batch;
-  for (int32_t running = work.batch; running > 0;) {
-    mailbox.take(batch);
-    for (Arrival& arrival : batch) {
-      if (!arrival.error.empty()) return make_error(Code::kUnavailable, "{}", arrival.error);
-      running -= arrival.last;
-      arrivals.push_back(std::move(arrival));
-    }
-  }
+  for (int32_t i = 0; i < work.batch; ++i)
+    requests.push_back(random_request(work.prompt_len, work.output_len, engine.vocab_size(), random));
+  std::vector<Arrival> arrivals;
+  WH_TRY(answer_all(engine, std::move(requests), [&](const Arrival& piece) { arrivals.push_back(piece); }));
   return evaluate(arrivals, static_cast<size_t>(work.batch));
 }
 
-// The sizes that the figures need.
-ModelSpec spec_of(const ordered_json& sizes) {
-  ModelSpec spec;
-  spec.vocab_size = sizes["vocab_size"].get<int32_t>();
-  spec.hidden_size = sizes["hidden_size"].get<int32_t>();
-  spec.num_layers = sizes["num_layers"].get<int32_t>();
-  spec.num_q_heads = sizes["num_q_heads"].get<int32_t>();
-  spec.num_kv_heads = sizes["num_kv_heads"].get<int32_t>();
-  spec.head_dim = sizes["head_dim"].get<int32_t>();
-  spec.intermediate_size = sizes["intermediate_size"].get<int32_t>();
-  return spec;
+std::string lengths_of(const LatencyWork& work) {
+  return fmt::format("--prompt-len {} --output-len {}", work.prompt_len, work.output_len);
+}
+
+// Batches that the engine cannot run at once are measured, but are not what they are called.
+void warn_of_waiting(const Engine& engine, const LatencyWork& work) {
+  if (work.batch > engine.config().max_num_seqs)
+    log_warning("--batch {}: only {} run at a time (--max-num-seqs)", work.batch,
+                engine.config().max_num_seqs);
+  const auto memory = ordered_json::parse(engine.model_info_json())["memory"];
+  const auto room = memory["kv_cache_tokens"].get<int64_t>();
+  const int64_t block = engine.config().block_size;
+  const int64_t needed =
+      (int64_t{work.prompt_len} + work.output_len + block - 1) / block * block * work.batch;
+  if (needed <= room || room == 0) return;
+  const double bytes = memory["kv_cache_bytes"].get<double>() / static_cast<double>(room);
+  const auto mebibytes = static_cast<uint64_t>(bytes * static_cast<double>(needed) / (1 << 20)) + 1;
+  log_warning(
+      "--batch {} {}: {} tokens of KV cache are needed and there are {}, so that some requests wait; "
+      "--kv-cache-memory {}MiB has room for all",
+      work.batch, lengths_of(work), needed, room, mebibytes);
 }
 
 Status measure_model(const Plan& plan, EngineConfig config, const Report& report) {
@@ -154,34 +130,23 @@ Status measure_model(const Plan& plan, EngineConfig config, const Report& report
   int32_t most = 1;
   for (const LatencyWork& work : plan.works) most = std::max(most, work.batch);
   if (config.max_num_seqs == 0) config.max_num_seqs = most;
-  WH_ASSIGN(const cpu::MachineSpeed machine, cpu::measure_machine(config.threads, config.isa));
+  WH_ASSIGN(cpu::MachineSpeed machine, measure_machine_of(config));
   Engine engine(config);
-  const auto info = ordered_json::parse(engine.model_info_json());
-  const auto rows = info["sizes"]["vocab_size"].get<int32_t>();
-  const int32_t vocab = std::min(rows, info["tokenizer"].value("vocab_size", rows));
-  const LatencySubject subject{.model = info["model"].get<std::string>(),
-                               .device = info["device"].get<std::string>(),
-                               .dtype = engine.config().dtype,
-                               .quantization = config.quantization,
-                               .spec = spec_of(info["sizes"]),
-                               .weight_bytes = info["memory"]["weight_bytes_per_step"].get<double>(),
-                               .peak_gops = 0};
-  std::mt19937 random(1);
+  const BenchSubject subject = subject_of(engine, machine);
+  for (const LatencyWork& work : plan.works)
+    WH_TRY(check_length(engine, lengths_of(work), work.prompt_len, work.output_len));
+  std::mt19937_64 random(1);
   for (const LatencyWork& work : plan.works) {
+    warn_of_waiting(engine, work);
     std::vector<LatencyRun> runs;
     for (int32_t i = 0; i <= plan.repeat; ++i) {
-      WH_ASSIGN(const LatencyRun timed, run_once(engine, work, vocab, random));
+      WH_ASSIGN(const LatencyRun timed, run_once(engine, work, random));
       log_debug("run {}: ttft {:.1f} ms, decode {:.1f} tokens/s", i, timed.ttft * 1e3, timed.decode);
       if (i > 0) runs.push_back(timed);
     }
     WH_TRY(report(subject, work, runs, machine));
   }
   return {};
-}
-
-double peak_of(const LinearWeight& weight, const cpu::MachineSpeed& machine) {
-  if (weight.input_type == DType::kI8) return machine.dot_gops;
-  return weight.input_type == DType::kBF16 ? machine.pair_gflops : machine.fma_gflops;
 }
 
 LatencyRun run_steps(StepBench& bench, const LatencyWork& work) {
@@ -211,6 +176,12 @@ Status measure_shape(const Plan& plan, const EngineConfig& config, const Report&
   WH_ASSIGN(const ShapeForm head, form(head_name));
   if (config.device != "auto" && config.device != "cpu")
     return make_error(Code::kInvalidArgument, "shapes are measured on the CPU, not on '{}'", config.device);
+  for (const LatencyWork& work : plan.works) {
+    if (int64_t{work.prompt_len} + work.output_len > spec.max_position)
+      return make_error(Code::kInvalidArgument,
+                        "{}: the context of a shape has {} tokens: ask for shorter ones", lengths_of(work),
+                        spec.max_position);
+  }
   WH_ASSIGN(const std::unique_ptr<Backend> backend,
             make_backend("cpu", {.num_threads = config.threads, .isa = config.isa}));
   WH_ASSIGN(const Model model, make_shape(spec, body, head, *backend));
@@ -222,20 +193,21 @@ Status measure_shape(const Plan& plan, const EngineConfig& config, const Report&
       const LatencyRun timed = run_steps(bench, work);
       if (i > 0) runs.push_back(timed);
     }
-    const LatencySubject subject{.model = config.model,
-                                 .device = backend->description(),
-                                 .dtype = config.dtype,
-                                 .quantization = form_name(body, config.quantization, head_name),
-                                 .spec = spec,
-                                 .weight_bytes = static_cast<double>(model.weights.bytes_per_step()),
-                                 .peak_gops = peak_of(model.weights.layers[0].down.parts[0], machine)};
+    const BenchSubject subject{
+        .model = config.model,
+        .device = backend->description(),
+        .dtype = config.dtype,
+        .quantization = form_name(body, config.quantization, head_name),
+        .spec = spec,
+        .weight_bytes = static_cast<double>(model.weights.bytes_per_step()),
+        .peak_gops = peak_of(model.weights.layers[0].down.parts[0].input_type, machine)};
     WH_TRY(report(subject, work, runs, machine));
   }
   return {};
 }
 
 Result<int> run(const Plan& plan, const EngineConfig& config) {
-  const Report report = [&](const LatencySubject& subject, const LatencyWork& work,
+  const Report report = [&](const BenchSubject& subject, const LatencyWork& work,
                             const std::vector<LatencyRun>& runs, const cpu::MachineSpeed& machine) -> Status {
     const ordered_json result = latency_report(subject, work, runs, machine);
     if (!plan.json) return write_output(latency_table(result));
@@ -275,10 +247,11 @@ Run setup_bench_latency(CLI::App& latency, const Context& context) {
   latency.fallthrough();
   const Options options{
       .engine = EngineOptions(latency, context),
-      .prompt_len = add_value(latency, "--prompt-len", "N,...", "tokens of each prompt; default: 512"),
+      .prompt_len =
+          add_value(latency, "--prompt-len,--input-len", "N,...", "tokens of each prompt; default: 512"),
       .output_len = add_value(latency, "--output-len", "N,...", "tokens of each answer; default: 64"),
-      .batch = add_value(latency, "--batch", "N,...", "requests at a time; default: 1"),
-      .repeat = add_value(latency, "--repeat", "N", "runs that count; default: 5")
+      .batch = add_value(latency, "--batch,--batch-size", "N,...", "requests at a time; default: 1"),
+      .repeat = add_value(latency, "--repeat,--num-iters", "N", "runs that count; default: 5")
                     ->check(CLI::Range(1, 1000).description("")),
       .head_quantization =
           add_value(latency, "--head-quantization", "FORM", "none, int8 or int4, of the head of a shape"),

@@ -57,6 +57,7 @@ Result<std::vector<BenchPrompt>> read_bench_prompts(const std::string& path, siz
     Result<BenchPrompt> prompt = read_line(line);
     if (!prompt.ok())
       return make_error(prompt.error().code, "{}, line {}: {}", path, lines.number(), prompt.error().message);
+    prompt->line = lines.number();
     prompts.push_back(*std::move(prompt));
   }
   WH_TRY(lines.status());
@@ -67,12 +68,16 @@ Result<std::vector<BenchPrompt>> read_bench_prompts(const std::string& path, siz
   return prompts;
 }
 
-std::vector<BenchPrompt> random_bench_prompts(size_t count, int32_t length, double spread,
-                                              std::mt19937_64& random) {
+std::uniform_int_distribution<int64_t> lengths_around(int32_t length, double spread) {
   const auto bound = [&](double factor) {
     return std::max<int64_t>(1, std::llround(static_cast<double>(length) * factor));
   };
-  std::uniform_int_distribution<int64_t> words(bound(1 - spread), bound(1 + spread));
+  return std::uniform_int_distribution<int64_t>(bound(1 - spread), bound(1 + spread));
+}
+
+std::vector<BenchPrompt> random_bench_prompts(size_t count, int32_t length, double spread,
+                                              std::mt19937_64& random) {
+  std::uniform_int_distribution<int64_t> words = lengths_around(length, spread);
   std::uniform_int_distribution<size_t> word(0, std::size(kWords) - 1);
   std::vector<BenchPrompt> prompts(count);
   for (BenchPrompt& prompt : prompts) {

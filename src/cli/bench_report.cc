@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+
+#include "cli/output.h"
 
 namespace whippet {
 namespace {
@@ -44,8 +47,23 @@ double percentile(std::vector<double>& values, double p) {
   return values[below] + (at - std::floor(at)) * (values[above] - values[below]);
 }
 
-ordered_json bench_report(const std::vector<BenchAnswer>& answers, double seconds) {
+ordered_json answer_times(const std::vector<BenchAnswer>& answers) {
   std::vector<double> ttft, tpot, itl, e2e;
+  for (const BenchAnswer& answer : answers) {
+    if (!answer.error.empty()) continue;
+    ttft.push_back(answer.first_token);
+    e2e.push_back(answer.end);
+    itl.insert(itl.end(), answer.gaps.begin(), answer.gaps.end());
+    if (answer.output_tokens > 1)
+      tpot.push_back((answer.last_token - answer.first_token) / (answer.output_tokens - 1));
+  }
+  ordered_json times = ordered_json::object();
+  std::vector<double>* values[] = {&ttft, &tpot, &itl, &e2e};
+  for (size_t i = 0; i < std::size(kMeasures); ++i) add_measure(times, kMeasures[i].name, *values[i]);
+  return times;
+}
+
+ordered_json bench_report(const std::vector<BenchAnswer>& answers, double seconds) {
   int64_t prompt_tokens = 0, output_tokens = 0, completed = 0;
   ordered_json errors = ordered_json::object();
   for (const BenchAnswer& answer : answers) {
@@ -56,11 +74,6 @@ ordered_json bench_report(const std::vector<BenchAnswer>& answers, double second
     ++completed;
     prompt_tokens += answer.prompt_tokens;
     output_tokens += answer.output_tokens;
-    ttft.push_back(answer.first_token);
-    e2e.push_back(answer.end);
-    itl.insert(itl.end(), answer.gaps.begin(), answer.gaps.end());
-    if (answer.output_tokens > 1)
-      tpot.push_back((answer.last_token - answer.first_token) / (answer.output_tokens - 1));
   }
   const auto per_second = [&](int64_t count) {
     return seconds > 0 ? static_cast<double>(count) / seconds : 0;
@@ -74,8 +87,7 @@ ordered_json bench_report(const std::vector<BenchAnswer>& answers, double second
                          {"request_throughput", per_second(completed)},
                          {"output_throughput", per_second(output_tokens)},
                          {"total_token_throughput", per_second(prompt_tokens + output_tokens)}};
-  std::vector<double>* values[] = {&ttft, &tpot, &itl, &e2e};
-  for (size_t i = 0; i < std::size(kMeasures); ++i) add_measure(report, kMeasures[i].name, *values[i]);
+  report.update(answer_times(answers));
   return report;
 }
 
@@ -90,7 +102,12 @@ std::string bench_table(const ordered_json& report) {
                       report["total_output_tokens"].dump());
   text += fmt::format("  {:<26}{:>10.1f} /s  ({} of prompts)\n\n", "all tokens",
                       number("total_token_throughput"), report["total_input_tokens"].dump());
-  text += fmt::format("  {:<26}{:>10}", "ms", "mean");
+  return text + answer_times_table(report);
+}
+
+std::string answer_times_table(const ordered_json& report) {
+  const auto number = [&](const std::string& key) { return report[key].get<double>(); };
+  std::string text = fmt::format("  {:<26}{:>10}", "ms", "mean");
   for (const Share& share : kShares) text += fmt::format("{:>10}", share.name);
   for (const Measure& measure : kMeasures) {
     text += fmt::format("\n  {:<26}{:>10.2f}", measure.shown, number(key_of("mean", measure.name)));
@@ -98,6 +115,13 @@ std::string bench_table(const ordered_json& report) {
       text += fmt::format("{:>10.2f}", number(key_of(share.name, measure.name)));
   }
   return text + "\n";
+}
+
+Status save_report(const std::string& path, const ordered_json& report) {
+  std::ofstream file(path, std::ios::binary);
+  file << json_text(report, 2) << '\n';
+  file.close();
+  return file ? Status() : make_error(Code::kResourceExhausted, "{} cannot be written", path);
 }
 
 }  // namespace whippet

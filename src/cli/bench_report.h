@@ -1,10 +1,12 @@
-// The figures of `whippet bench serve`, from what each request was answered.
+// The figures of `whippet bench serve`, from what each request was answered; the times, and where figures are
+// saved, also of `bench throughput`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/bench_answer.h"
 
 namespace whippet {
@@ -19,5 +21,12 @@ double percentile(std::vector<double>& values, double p);
 nlohmann::ordered_json bench_report(const std::vector<BenchAnswer>& answers, double seconds);
 // As a person reads it.
 std::string bench_table(const nlohmann::ordered_json& report);
+
+// mean_ttft_ms and the like, of complete answers; and their part of the table.
+nlohmann::ordered_json answer_times(const std::vector<BenchAnswer>& answers);
+std::string answer_times_table(const nlohmann::ordered_json& report);
+
+// Writes the object to a file.
+Status save_report(const std::string& path, const nlohmann::ordered_json& report);
 
 }  // namespace whippet

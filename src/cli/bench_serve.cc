@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <utility>
 
-#include "base/fields.h"
 #include "base/log.h"
+#include "cli/bench_flags.h"
 #include "cli/bench_load.h"
 #include "cli/bench_prompts.h"
 #include "cli/bench_report.h"
@@ -133,13 +132,6 @@ ordered_json describe(const Asked& asked, const LoadTarget& target) {
       {"seed", asked.seed}};
 }
 
-Status save_report(const std::string& path, const ordered_json& report) {
-  std::ofstream file(path, std::ios::binary);
-  file << json_text(report, 2) << '\n';
-  file.close();
-  return file ? Status() : make_error(Code::kResourceExhausted, "{} cannot be written", path);
-}
-
 Result<int> run(Asked asked) {
   while (asked.base_url.ends_with('/')) asked.base_url.pop_back();
   const std::string root = asked.base_url + (asked.base_url.ends_with("/v1") ? "" : "/v1");
@@ -174,17 +166,6 @@ Result<int> run(Asked asked) {
 }
 
 using Reader = std::function<void(Asked&)>;
-
-// A finite number from `least` to `most`; CLI11's own ranges let "nan" through.
-CLI::Validator within(double least, double most) {
-  return {[least, most](const std::string& text) {
-            const Result<double> value = parse_number(text);
-            if (!value.ok()) return value.error().message;
-            const bool fits = *value >= least && *value <= most;
-            return fits ? std::string() : fmt::format("{} is not between {} and {}", text, least, most);
-          },
-          ""};
-}
 
 // Requests a second; "inf": all at once.
 CLI::Validator rate() {

@@ -149,6 +149,12 @@ double layer_operations(const ModelSpec& spec) {
 }
 double head_operations(const ModelSpec& spec) { return 2.0 * spec.hidden_size * spec.vocab_size; }
 
+// All layers, of the first `length` tokens of a sequence.
+double rows_operations(const ModelSpec& spec, int32_t length) {
+  const double pairs = 0.5 * length * (length + 1.0);  // of a query and a key that it sees
+  return (layer_operations(spec) * length + 4 * pairs * spec.q_size()) * spec.num_layers;
+}
+
 }  // namespace
 
 double token_operations(const ModelSpec& spec) {
@@ -156,9 +162,12 @@ double token_operations(const ModelSpec& spec) {
 }
 
 double prompt_operations(const ModelSpec& spec, int32_t length) {
-  const double pairs = 0.5 * length * (length + 1.0);  // of a query and a key that it sees
-  return (layer_operations(spec) * length + 4 * pairs * spec.q_size()) * spec.num_layers +
-         head_operations(spec);
+  return rows_operations(spec, length) + head_operations(spec);
+}
+
+double request_operations(const ModelSpec& spec, int32_t cached, int32_t prompt_len, int32_t output_len) {
+  return rows_operations(spec, prompt_len + output_len - 1) - rows_operations(spec, cached) +
+         head_operations(spec) * output_len;
 }
 
 }  // namespace whippet

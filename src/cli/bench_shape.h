@@ -36,5 +36,8 @@ Result<Model> make_shape(const ModelSpec& spec, const ShapeForm& body, const Sha
 // context, and of a prompt with the logits of its last token.
 double token_operations(const ModelSpec& spec);
 double prompt_operations(const ModelSpec& spec, int32_t length);
+// Of a whole request: what is computed of its prompt behind the first `cached` tokens, and its answer. The
+// last token of the answer is never an input.
+double request_operations(const ModelSpec& spec, int32_t cached, int32_t prompt_len, int32_t output_len);
 
 }  // namespace whippet

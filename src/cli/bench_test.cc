@@ -241,7 +241,7 @@ TEST(BenchLatency, StepsThroughAShapeInAnyForm) {
 }
 
 TEST(BenchLatency, ReportsMediansAndShares) {
-  LatencySubject subject;
+  BenchSubject subject;
   subject.spec = find_shape("qwen2.5-0.5b").value();
   subject.weight_bytes = 2e9;
   subject.peak_gops = 100;
