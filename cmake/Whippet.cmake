@@ -52,6 +52,15 @@ if(WHIPPET_TESTS)
   add_custom_target(thread_tests)
 endif()
 
+# GoogleTest: what is installed, or its source for another processor (both of libgtest-dev).
+function(whippet_find_gtest)
+  if(NOT CMAKE_CROSSCOMPILING)
+    find_package(GTest REQUIRED)
+  elseif(NOT TARGET GTest::gtest)
+    add_subdirectory(/usr/src/googletest ${PROJECT_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+  endif()
+endfunction()
+
 # whippet_test(FOLDER SOURCES a_test.cc ... USES ...): one test program of a folder, each case a ctest test with
 # the folder as its label. A case whose name begins with Long runs only under `scripts/test --long`.
 function(whippet_test name)
@@ -59,7 +68,7 @@ function(whippet_test name)
     return()
   endif()
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
-  find_package(GTest REQUIRED)
+  whippet_find_gtest()
   include(GoogleTest)
   list(TRANSFORM ARG_USES PREPEND whippet_)
   add_executable(${name}_test ${ARG_SOURCES})

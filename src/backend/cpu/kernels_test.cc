@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -92,6 +93,25 @@ TEST(Registry, MakesTheCpuBackendThatWasAskedFor) {
   options.isa = "portable";
   EXPECT_EQ(make_backend("cpu", options).value()->description(), "cpu (portable, 3 threads)");
   EXPECT_TRUE(make_backend("auto", {}).ok());
+}
+
+// No machine has both.
+TEST(Registry, RefusesAnInstructionSetOfAnotherProcessorAndNamesItsOwn) {
+  int32_t refused = 0;
+  for (const std::string name : {"avx2", "neon"}) {
+    BackendOptions options;
+    options.isa = name;
+    const auto made = make_backend("cpu", options);
+    const std::vector<std::string> isas = supported_isas();
+    ASSERT_EQ(made.ok(), std::find(isas.begin(), isas.end(), name) != isas.end()) << name;
+    if (made.ok()) continue;
+    ++refused;
+    EXPECT_EQ(made.error().code, Code::kInvalidArgument);
+    EXPECT_NE(made.error().message.find("'" + name + "'"), std::string::npos) << made.error().message;
+    for (const std::string& each : isas)
+      EXPECT_NE(made.error().message.find(each), std::string::npos) << made.error().message;
+  }
+  EXPECT_GE(refused, 1);
 }
 
 TEST(Registry, RefusesWhatItDoesNotHave) {

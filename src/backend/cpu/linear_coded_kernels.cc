@@ -220,20 +220,19 @@ void round_inputs(const float* x, const GroupShape& shape, int16_t* q, InputGrou
 }
 
 double dot_burst(int64_t rounds, float* sink) {
-  constexpr int kChains = 12;
-  Ints sums[kChains];
-  for (int i = 0; i < kChains; ++i) sums[i] = ints(i);
+  Ints sums[kProbeChains];
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = ints(i);
   alignas(64) const uint8_t codes[64] = {1, 2, 3};
   const int16_t two[2] = {1, -2};
   const Shorts w = load_codes(codes), x = broadcast_pair(two);
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) sums[i] = most_products(w, x, sums[i]);
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = most_products(w, x, sums[i]);
   }
   Vec all = zero();
   for (const Ints& each : sums) all = all + to_float(each);
   *sink = sum(all);
-  return 2.0 * kMostProducts * kChains * static_cast<double>(rounds);
+  return 2.0 * kMostProducts * kProbeChains * static_cast<double>(rounds);
 }
 
 }  // namespace whippet::cpu::WHIPPET_ISA

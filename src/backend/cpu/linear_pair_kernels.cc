@@ -82,18 +82,17 @@ void linear_pairs(const PairTask& task) {
 }
 
 double pair_burst(int64_t rounds, float* sink) {
-  constexpr int kChains = 12;
-  Vec sums[kChains];
-  for (int i = 0; i < kChains; ++i) sums[i] = broadcast(static_cast<float>(i));
+  Vec sums[kProbeChains];
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = broadcast(static_cast<float>(i));
   const Pairs w = broadcast_pair(0x3c003c00), x = broadcast_pair(0x3b803b80);
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) sums[i] = dot(w, x, sums[i]);
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = dot(w, x, sums[i]);
   }
   Vec all = zero();
   for (const Vec& each : sums) all = all + each;
   *sink = sum(all);
-  return 2.0 * 32 * kChains * static_cast<double>(rounds);
+  return 2.0 * 32 * kProbeChains * static_cast<double>(rounds);
 }
 
 }  // namespace whippet::cpu::WHIPPET_ISA

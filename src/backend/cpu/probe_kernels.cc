@@ -5,18 +5,18 @@
 namespace whippet::cpu::WHIPPET_ISA {
 
 double fma_burst(int64_t rounds, float* sink) {
-  constexpr int kChains = 12;  // more than latency times width, less than there are registers
-  Vec sums[kChains];
-  for (int i = 0; i < kChains; ++i) sums[i] = broadcast(static_cast<float>(i));
-  const Vec factor = broadcast(0.999f), term = broadcast(0.5f);
+  Vec sums[kProbeChains];
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = broadcast(static_cast<float>(i));
+  const Vec factor = broadcast(0x1p-30f);  // sums stay what they are, and no register is copied
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kChains; ++i) sums[i] = fma(sums[i], factor, term);
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = fma(sums[i], factor, sums[i]);
   }
   Vec all = sums[0];
-  for (int i = 1; i < kChains; ++i) all = all + sums[i];
+#pragma GCC unroll 16
+  for (int i = 1; i < kProbeChains; ++i) all = all + sums[i];
   *sink = sum(all);
-  return 2.0 * 16 * kChains * static_cast<double>(rounds);
+  return 2.0 * 16 * kProbeChains * static_cast<double>(rounds);
 }
 
 void read_burst(const float* data, int64_t count, float* sink) {

@@ -18,6 +18,7 @@ constexpr int kFewRows = 6;
 constexpr int few_panels(int rows) { return rows <= 2 ? 2 : 1; }
 constexpr int kScoreQueries = 4, kFewScoreGroups = 2;
 constexpr int kMixQueries = 4, kMixVectors = 1;
+constexpr int kProbeChains = 12;  // sums of a probe: more than latency times width
 
 struct Vec {
   __m256 lo, hi;

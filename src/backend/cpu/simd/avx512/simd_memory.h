@@ -18,6 +18,7 @@ constexpr int kFewRows = 8;                                       // product of 
 constexpr int few_panels(int rows) { return rows <= 6 ? 4 : 3; }  // panels in flight
 constexpr int kScoreQueries = 8, kFewScoreGroups = 4;             // q k^T
 constexpr int kMixQueries = 4, kMixVectors = 4;                   // p v
+constexpr int kProbeChains = 12;  // sums of a probe: more than latency times width
 
 struct Vec {
   __m512 v;

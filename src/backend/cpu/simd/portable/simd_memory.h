@@ -15,6 +15,7 @@ constexpr int kFewRows = 4;
 constexpr int few_panels(int) { return 1; }
 constexpr int kScoreQueries = 2, kFewScoreGroups = 1;
 constexpr int kMixQueries = 2, kMixVectors = 1;
+constexpr int kProbeChains = 12;  // sums of a probe: more than latency times width
 
 typedef float Four __attribute__((vector_size(16)));
 typedef int32_t FourInts __attribute__((vector_size(16)));
