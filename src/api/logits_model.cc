@@ -41,9 +41,8 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
   WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype), on_load,
                                     packed_place(config, source)));
   apply_sliding_window(config, model.spec);
-  const auto element = static_cast<int32_t>(dtype_size(kv_type));
   const uint64_t bytes =
-      static_cast<uint64_t>(max_len) * static_cast<uint64_t>(model.spec.kv_bytes_per_token(element));
+      static_cast<uint64_t>(max_len) * static_cast<uint64_t>(model.spec.kv_bytes_per_token(kv_type));
   const uint64_t available = memory_of(*backend, kv_type).available;
   if (bytes > available)
     return make_error(Code::kResourceExhausted,

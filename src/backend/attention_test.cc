@@ -45,15 +45,27 @@ class Sequences {
       }
     const size_t elements =
         static_cast<size_t>(num_blocks_) * setup.num_kv_heads * setup.block_size * setup.head_dim;
-    for (Buffer* buffer : {&k_, &v_}) {
-      *buffer = Buffer::host(elements * dtype_size(setup.cache_type));
-      std::memset(buffer->as<char>(), 0xff, buffer->bytes());  // NaN in every type
-    }
+    for (Buffer* buffer : {&k_, &v_}) *buffer = Buffer::host(elements * dtype_size(setup.cache_type));
+    for (Buffer* buffer : {&k_scales_, &v_scales_})
+      *buffer = Buffer::host(elements / static_cast<size_t>(setup.head_dim) * sizeof(float));
+    for (const Buffer* buffer : {&k_, &v_, &k_scales_, &v_scales_})
+      std::memset(buffer->as<char>(), 0xff, buffer->bytes());  // NaN in every type, int8 by its scale
   }
 
   KvCacheView cache() const {
-    return {k_.as<void>(),     v_.as<void>(),       setup_.cache_type, num_blocks_,
-            setup_.block_size, setup_.num_kv_heads, setup_.head_dim};
+    KvCacheView view{k_.as<void>(),     v_.as<void>(),       setup_.cache_type, num_blocks_,
+                     setup_.block_size, setup_.num_kv_heads, setup_.head_dim};
+    if (setup_.cache_type == DType::kI8) {
+      view.k_scales = k_scales_.as<float>();
+      view.v_scales = v_scales_.as<float>();
+    }
+    return view;
+  }
+  bool has_scales_of(const Sequences& other) const {
+    const auto equal = [](const Buffer& a, const Buffer& b) {
+      return std::memcmp(a.as<char>(), b.as<char>(), a.bytes()) == 0;
+    };
+    return equal(k_scales_, other.k_scales_) && equal(v_scales_, other.v_scales_);
   }
   int32_t num() const { return static_cast<int32_t>(lengths_.size()); }
   int32_t length(int32_t s) const { return lengths_[s]; }
@@ -96,7 +108,7 @@ class Sequences {
   std::vector<int32_t> lengths_;
   int32_t max_blocks_ = 0, num_blocks_ = 0;
   std::vector<int32_t> table_;
-  Buffer k_, v_;
+  Buffer k_, v_, k_scales_, v_scales_;
 };
 
 using Rows = Sequences::Rows;
@@ -130,7 +142,8 @@ std::vector<int32_t> heads(int32_t per_kv, int32_t kv) {
   return of;
 }
 
-std::vector<AttentionCase> setups() {
+// What the backend of this name is tested with.
+std::vector<AttentionCase> setups(const std::string& backend) {
   std::vector<AttentionCase> all;
   const auto add = [&](int32_t dim, int32_t block, int32_t window, DType type, int32_t kv,
                        std::vector<int32_t> kv_head_of_q) {
@@ -149,6 +162,13 @@ std::vector<AttentionCase> setups() {
   add(64, 16, 0, DType::kF32, 2, {0, 0, 1, 1, 1});
   add(64, 16, 0, DType::kF32, 1, {0, 0, 0, 0});
   add(64, 16, 0, DType::kF32, 3, {2, 0, 0, 1, 2, 2, 0});  // in no order at all
+  if (backend == "cuda") return all;                      // which has no int8 cache
+  add(64, 16, 0, DType::kI8, 3, heads(3, 3));
+  add(64, 32, 100, DType::kI8, 2, heads(7, 2));
+  add(128, 8, 0, DType::kI8, 1, heads(40, 1));
+  add(80, 7, 1, DType::kI8, 2, heads(1, 2));
+  add(8, 5, 0, DType::kI8, 4, heads(2, 4));
+  add(40, 128, 0, DType::kI8, 3, {2, 0, 0, 1, 2, 2, 0});
   return all;
 }
 
@@ -162,7 +182,10 @@ class Attention : public ::testing::TestWithParam<std::string> {
 // relative to it; the weighted mean of values by twice the weights' error, a rounding a key and four a merge.
 double bound_of(const BatchView& batch, const AttentionArgs& args, int32_t r, int32_t h) {
   const KvCacheView& cache = args.cache;
-  const auto element = [&](const void* base, int64_t at) {
+  const auto element = [&](const void* base, const float* scales, int64_t row, int32_t d) {
+    const int64_t at = row * cache.head_dim + d;
+    if (cache.dtype == DType::kI8)
+      return static_cast<float>(static_cast<const int8_t*>(base)[at]) * scales[row];
     if (cache.dtype == DType::kF32) return static_cast<const float*>(base)[at];
     const uint16_t bits = static_cast<const uint16_t*>(base)[at];
     return cache.dtype == DType::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
@@ -173,12 +196,13 @@ double bound_of(const BatchView& batch, const AttentionArgs& args, int32_t r, in
     const int64_t block =
         batch.block_table[batch.seq_of_token[r] * batch.max_blocks_per_seq + t / cache.block_size];
     const int64_t row =
-        ((block * cache.num_kv_heads + args.kv_head_of_q[h]) * cache.block_size + t % cache.block_size) *
-        cache.head_dim;
+        (block * cache.num_kv_heads + args.kv_head_of_q[h]) * cache.block_size + t % cache.block_size;
     double sum = 0;
     for (int32_t d = 0; d < cache.head_dim; ++d) {
-      sum += std::abs(args.q.row<float>(r)[h * cache.head_dim + d] * element(cache.k, row + d)) * args.scale;
-      value = std::max(value, std::abs(static_cast<double>(element(cache.v, row + d))));
+      sum +=
+          std::abs(args.q.row<float>(r)[h * cache.head_dim + d] * element(cache.k, cache.k_scales, row, d)) *
+          args.scale;
+      value = std::max(value, std::abs(static_cast<double>(element(cache.v, cache.v_scales, row, d))));
     }
     score = std::max(score, sum);
   }
@@ -187,7 +211,7 @@ double bound_of(const BatchView& batch, const AttentionArgs& args, int32_t r, in
 }
 
 TEST_P(Attention, AgreesWithTheReference) {
-  for (const AttentionCase& setup : setups()) {
+  for (const AttentionCase& setup : setups(GetParam())) {
     Random random(11);
     Sequences sequences(random, setup, {1, 17, 300, 530});
     fill(*backend_, random, setup, sequences);
@@ -211,7 +235,7 @@ TEST_P(Attention, AgreesWithTheReference) {
 
 // Decode row by row, any chunk and the whole prompt at once must give the same bits.
 TEST_P(Attention, DoesNotDependOnTheChunking) {
-  for (const AttentionCase& setup : setups()) {
+  for (const AttentionCase& setup : setups(GetParam())) {
     Random random(12);
     Sequences sequences(random, setup, {600, 3});
     fill(*backend_, random, setup, sequences);
@@ -239,7 +263,7 @@ TEST_P(Attention, DoesNotDependOnTheChunking) {
 }
 
 TEST_P(Attention, DoesNotDependOnTheNumberOfThreads) {
-  for (const AttentionCase& setup : setups()) {
+  for (const AttentionCase& setup : setups(GetParam())) {
     Random random(13);
     Sequences sequences(random, setup, {700, 20, 290});
     fill(*backend_, random, setup, sequences);
@@ -262,7 +286,7 @@ TEST_P(Attention, DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST_P(Attention, NeverReadsBlocksBeforeTheWindow) {
-  for (AttentionCase setup : setups()) {
+  for (AttentionCase setup : setups(GetParam())) {
     if (setup.window == 0) continue;
     Random random(14);
     Sequences sequences(random, setup, {500});
@@ -279,7 +303,7 @@ TEST_P(Attention, NeverReadsBlocksBeforeTheWindow) {
 }
 
 TEST_P(Attention, StoreKvWritesItsRowsAndNothingElse) {
-  for (const AttentionCase& setup : setups()) {
+  for (const AttentionCase& setup : setups(GetParam())) {
     Random random(15);
     Sequences expected(random, setup, {40, 9});
     Random again(15);
@@ -297,7 +321,36 @@ TEST_P(Attention, StoreKvWritesItsRowsAndNothingElse) {
                          dtype_size(setup.cache_type);
     EXPECT_EQ(std::memcmp(expected.cache().k, actual.cache().k, bytes), 0) << setup.name();
     EXPECT_EQ(std::memcmp(expected.cache().v, actual.cache().v, bytes), 0) << setup.name();
+    EXPECT_TRUE(expected.has_scales_of(actual)) << setup.name();
   }
+}
+
+TEST_P(Attention, AnInt8RowIsWithinHalfAStepOfWhatWasStored) {
+  if (GetParam() == "cuda") GTEST_SKIP() << "CUDA has no int8 cache";
+  AttentionCase setup;
+  setup.head_dim = 24;
+  setup.cache_type = DType::kI8;
+  setup.num_kv_heads = 1;
+  Random random(16);
+  const Sequences sequences(random, setup, {4});
+  const Sequences::Batch batch(sequences, {{0, 0, 4}});
+  TestMat k = TestMat::random(random, 4, 24, 1, 3), v = TestMat::random(random, 4, 24);
+  for (int32_t d = 0; d < 24; ++d) k.at(1, d) = d == 5 ? 1e-31f : 0;  // next to nothing is nothing
+  k.at(2, 7) = -std::numeric_limits<float>::infinity();
+  k.at(3, 3) = -500;
+  backend_->store_kv(batch.view(), k.mat(), v.mat(), sequences.cache());
+  const KvCacheView cache = sequences.cache();
+  const int64_t first = int64_t{batch.view().block_table[0]} * setup.block_size;
+  for (int32_t r = 0; r < 4; ++r) {
+    const float scale = cache.k_scales[first + r];
+    EXPECT_EQ(std::isnan(scale), r == 2);
+    EXPECT_EQ(scale == 0, r == 1);
+    for (int32_t d = 0; d < 24 && r != 2; ++d) {
+      const float kept = static_cast<const int8_t*>(cache.k)[(first + r) * 24 + d] * scale;
+      EXPECT_NEAR(kept, k.at(r, d), scale * 0.50001 + 1e-30) << r << " " << d;
+    }
+  }
+  EXPECT_EQ(static_cast<const int8_t*>(cache.k)[(first + 3) * 24 + 3], -127);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Attention, ::testing::ValuesIn(tested_backends()),

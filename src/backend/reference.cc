@@ -42,19 +42,40 @@ float weight_value(const CanonicalLinear& w, int32_t o, int32_t i) {
 
 void check_f32(ConstMat m) { WH_CHECK(m.dtype == DType::kF32, "{}", dtype_name(m.dtype)); }
 
-void store_element(void* base, DType dtype, size_t index, float value) {
-  switch (dtype) {
-    case DType::kF32:
-      static_cast<float*>(base)[index] = value;
-      return;
-    case DType::kF16:
-      static_cast<uint16_t*>(base)[index] = f32_to_f16(value);
-      return;
-    case DType::kBF16:
-      static_cast<uint16_t*>(base)[index] = f32_to_bf16(value);
-      return;
-    default:
-      WH_CHECK(false, "KV cache of {}", dtype_name(dtype));
+// A row of an int8 cache, as KvCacheView says.
+float quantise(const float* row, int32_t dim, int8_t* to) {
+  float most = 0;
+  std::fill_n(to, dim, int8_t{0});
+  for (int32_t d = 0; d < dim; ++d) {
+    if (!std::isfinite(row[d])) return std::numeric_limits<float>::quiet_NaN();
+    most = std::max(most, std::abs(row[d]));
+  }
+  if (!(most > 1e-30f)) return 0;
+  for (int32_t d = 0; d < dim; ++d) to[d] = static_cast<int8_t>(std::nearbyint(row[d] * (127 / most)));
+  return most / 127;
+}
+
+void store_row(const float* from, const KvCacheView& cache, void* base, float* scales, int64_t row) {
+  const int32_t dim = cache.head_dim;
+  const int64_t at = row * dim;
+  if (cache.dtype == DType::kI8) {
+    scales[row] = quantise(from, dim, static_cast<int8_t*>(base) + at);
+    return;
+  }
+  for (int32_t d = 0; d < dim; ++d) {
+    switch (cache.dtype) {
+      case DType::kF32:
+        static_cast<float*>(base)[at + d] = from[d];
+        break;
+      case DType::kF16:
+        static_cast<uint16_t*>(base)[at + d] = f32_to_f16(from[d]);
+        break;
+      case DType::kBF16:
+        static_cast<uint16_t*>(base)[at + d] = f32_to_bf16(from[d]);
+        break;
+      default:
+        WH_CHECK(false, "KV cache of {}", dtype_name(cache.dtype));
+    }
   }
 }
 
@@ -186,12 +207,9 @@ void store_kv(const BatchView& batch, ConstMat k, ConstMat v, const KvCacheView&
         batch.block_table + static_cast<int64_t>(batch.seq_of_token[r]) * batch.max_blocks_per_seq;
     const int64_t block = table[position / cache.block_size];
     for (int32_t h = 0; h < cache.num_kv_heads; ++h) {
-      const int64_t at = ((block * cache.num_kv_heads + h) * cache.block_size + position % cache.block_size) *
-                         cache.head_dim;
-      for (int32_t d = 0; d < cache.head_dim; ++d) {
-        store_element(cache.k, cache.dtype, at + d, k.row<float>(r)[h * cache.head_dim + d]);
-        store_element(cache.v, cache.dtype, at + d, v.row<float>(r)[h * cache.head_dim + d]);
-      }
+      const int64_t row = (block * cache.num_kv_heads + h) * cache.block_size + position % cache.block_size;
+      store_row(k.row<float>(r) + h * cache.head_dim, cache, cache.k, cache.k_scales, row);
+      store_row(v.row<float>(r) + h * cache.head_dim, cache, cache.v, cache.v_scales, row);
     }
   }
 }

@@ -7,16 +7,21 @@
 namespace whippet::reference {
 namespace {
 
-double cache_element(const void* base, DType dtype, int64_t index) {
-  switch (dtype) {
+// Element d of a row of K or V.
+double cache_element(const KvCacheView& cache, const void* base, const float* scales, int64_t row,
+                     int32_t d) {
+  const int64_t index = row * cache.head_dim + d;
+  switch (cache.dtype) {
     case DType::kF32:
       return static_cast<const float*>(base)[index];
     case DType::kF16:
       return f16_to_f32(static_cast<const uint16_t*>(base)[index]);
     case DType::kBF16:
       return bf16_to_f32(static_cast<const uint16_t*>(base)[index]);
+    case DType::kI8:
+      return static_cast<float>(static_cast<const int8_t*>(base)[index]) * scales[row];
     default:
-      WH_CHECK(false, "KV cache of {}", dtype_name(dtype));
+      WH_CHECK(false, "KV cache of {}", dtype_name(cache.dtype));
   }
 }
 
@@ -25,19 +30,17 @@ void attend(const AttentionArgs& args, const int32_t* table, int32_t position, i
             float* out) {
   const KvCacheView& cache = args.cache;
   const int32_t first = args.window > 0 ? std::max(0, position - args.window + 1) : 0;
-  const auto element_of = [&](int32_t t) {
+  const auto row_of = [&](int32_t t) {
     const int64_t block = table[t / cache.block_size];
     WH_CHECK(block >= 0 && block < cache.num_blocks, "block {} at position {}", block, t);
-    return ((block * cache.num_kv_heads + args.kv_head_of_q[head]) * cache.block_size +
-            t % cache.block_size) *
-           cache.head_dim;
+    return (block * cache.num_kv_heads + args.kv_head_of_q[head]) * cache.block_size + t % cache.block_size;
   };
   std::vector<double> scores;
   double largest = -std::numeric_limits<double>::infinity();
   for (int32_t t = first; t <= position; ++t) {
     double dot = 0;
     for (int32_t d = 0; d < cache.head_dim; ++d)
-      dot += q[d] * cache_element(cache.k, cache.dtype, element_of(t) + d);
+      dot += q[d] * cache_element(cache, cache.k, cache.k_scales, row_of(t), d);
     scores.push_back(dot * args.scale);
     largest = std::max(largest, scores.back());
   }
@@ -47,7 +50,7 @@ void attend(const AttentionArgs& args, const int32_t* table, int32_t position, i
     const double p = std::exp(scores[t - first] - largest);
     total += p;
     for (int32_t d = 0; d < cache.head_dim; ++d)
-      sum[d] += p * cache_element(cache.v, cache.dtype, element_of(t) + d);
+      sum[d] += p * cache_element(cache, cache.v, cache.v_scales, row_of(t), d);
   }
   for (int32_t d = 0; d < cache.head_dim; ++d) out[d] = static_cast<float>(sum[d] / total);
 }

@@ -28,7 +28,10 @@ struct BatchView {
 };
 
 // The paged cache of one layer. K of token t of a sequence: block b = block_table[t / block_size], and in it
-// k[((b * num_kv_heads + h) * block_size + t % block_size) * head_dim + d]; V likewise.
+// row r = (b * num_kv_heads + h) * block_size + t % block_size: k[r * head_dim + d]; V likewise.
+// int8: each row has a scale of its own, and K is k[r * head_dim + d] * k_scales[r] in fp32. Stored from a
+// row x with m its largest |x|: the scale m / 127 and the integers nearest to x * (127 / m) (fp32, ties to
+// even); 0 where m is not above 1e-30; a scale of NaN where something is not finite.
 struct KvCacheView {
   void* k = nullptr;  // [num_blocks, num_kv_heads, block_size, head_dim]
   void* v = nullptr;  // the same
@@ -37,6 +40,8 @@ struct KvCacheView {
   int32_t block_size = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
+  float* k_scales = nullptr;  // [num_blocks, num_kv_heads, block_size]; int8 only
+  float* v_scales = nullptr;  // the same
 };
 
 struct AttentionArgs {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "backend/kv_memory.h"
 #include "base/math.h"
 
 namespace whippet {
@@ -47,12 +48,13 @@ StepBench::StepBench(const Model& model, Backend& backend, const StepWork& work,
       inv_freq_(rope_frequencies(model.spec, work.prompt_len + work.output_len)) {
   const ModelSpec& spec = model.spec;
   const int32_t blocks = blocks_per_sequence_ * work.batch;
-  const size_t bytes =
-      static_cast<size_t>(blocks) * kBlockSize * static_cast<size_t>(spec.kv_size()) * dtype_size(kv_type);
-  for (int32_t i = 0; i < 2 * spec.num_layers; ++i) cache_memory_.push_back(backend.allocate(bytes));
-  for (size_t i = 0; i < cache_memory_.size(); i += 2)
-    caches_.push_back({cache_memory_[i].as<void>(), cache_memory_[i + 1].as<void>(), kv_type, blocks,
-                       kBlockSize, spec.num_kv_heads, spec.head_dim});
+  KvCacheView shape;
+  shape.dtype = kv_type;
+  shape.num_blocks = blocks;
+  shape.block_size = kBlockSize;
+  shape.num_kv_heads = spec.num_kv_heads;
+  shape.head_dim = spec.head_dim;
+  for (int32_t i = 0; i < spec.num_layers; ++i) caches_.push_back(allocate_kv(backend, shape, cache_memory_));
   const auto most_rows = static_cast<size_t>(std::max(kChunk, work.batch));
   const size_t numbers =
       4 * most_rows + 4 * static_cast<size_t>(work.batch) + 2 + static_cast<size_t>(blocks);

@@ -46,7 +46,7 @@ ordered_json memory_of(const EngineConfig& config, const Checkpoint& checkpoint,
     memory["problem"] = backend.error().message;
     return memory;
   }
-  memory["kv_cache_bytes_per_token"] = spec.kv_bytes_per_token(static_cast<int32_t>(dtype_size(kv_type)));
+  memory["kv_cache_bytes_per_token"] = spec.kv_bytes_per_token(kv_type);
   MemoryFacts facts = memory_of(**backend, kv_type);
   facts.available -= std::min(facts.available, weights);
   const auto plan = plan_engine(config, spec, facts);

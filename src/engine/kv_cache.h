@@ -17,7 +17,7 @@ class KvCache {
   const std::vector<KvCacheView>& layers() const { return layers_; }  // [num_layers]
 
  private:
-  std::vector<Buffer> memory_;  // [2 * num_layers] K, V of layer 0, K, V of layer 1, ...
+  std::vector<Buffer> memory_;  // of all layers
   std::vector<KvCacheView> layers_;
 };
 

@@ -148,8 +148,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelSpec& spec
   };
   hold_whole_prompts();
 
-  const auto token_bytes =
-      static_cast<uint64_t>(spec.kv_bytes_per_token(static_cast<int32_t>(dtype_size(facts.kv_type))));
+  const auto token_bytes = static_cast<uint64_t>(spec.kv_bytes_per_token(facts.kv_type));
   const uint64_t block_bytes = token_bytes * static_cast<uint64_t>(c.block_size);
   WH_ASSIGN(const Room room, find_room(c, token_bytes, facts));
   const auto ceiling = std::min(static_cast<int64_t>(room.ceiling / block_bytes), kMaxBlocks);

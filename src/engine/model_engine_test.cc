@@ -60,10 +60,13 @@ TEST(ModelEngine, GreedyAnswersAreTheGoldensOfEveryFamily) {
 
 class Invariance {
  public:
-  Invariance(const fs::path& folder, ComputeType compute, int32_t window, uint32_t seed)
+  Invariance(const fs::path& folder, ComputeType compute, int32_t window, uint32_t seed,
+             bool int8_cache = false)
       : random_(seed),
         one_(load_test_model(folder, compute, 1, window)),
-        two_(load_test_model(folder, compute, 2, window)) {}
+        two_(load_test_model(folder, compute, 2, window)) {
+    if (int8_cache) one_.kv_type = two_.kv_type = DType::kI8;
+  }
 
   void run(int32_t workloads, uint64_t& preemptions, int32_t& hits) {
     for (int32_t i = 0; i < workloads; ++i) {
@@ -134,11 +137,12 @@ class Invariance {
   TestModel one_, two_;
 };
 
-void check_invariance(const char* name, ComputeType compute, int32_t window, int32_t workloads) {
+void check_invariance(const char* name, ComputeType compute, int32_t window, int32_t workloads,
+                      bool int8_cache = false) {
   SCOPED_TRACE(name);
   uint64_t preemptions = 0;
   int32_t hits = 0;
-  Invariance(tiny(name), compute, window, 17).run(workloads, preemptions, hits);
+  Invariance(tiny(name), compute, window, 17, int8_cache).run(workloads, preemptions, hits);
   EXPECT_TRUE(preemptions > 0 || window > 0);  // with windows everywhere blocks hardly run out
   EXPECT_GT(hits, 0);
 }
@@ -152,6 +156,11 @@ TEST(ModelEngine, NorWithWindowsInSomeLayers) { check_invariance("qwen2-window",
 TEST(ModelEngine, NorWithWindowsInEveryLayer) { check_invariance("qwen3", ComputeType::kAuto, 11, 60); }
 TEST(ModelEngine, NorPackedAndWithScaledPositions) {
   check_invariance("internlm2", ComputeType::kAuto, 0, 40);
+}
+
+TEST(ModelEngine, NorWithAnInt8Cache) {
+  check_invariance("qwen2-14heads", ComputeType::kAuto, 0, 40, true);
+  check_invariance("qwen2-window", ComputeType::kAuto, 0, 20, true);
 }
 
 TEST(ModelEngine, ColdAndWarmPrefixesAnswerAlike) {

@@ -45,7 +45,7 @@ TestModel load_test_model(const std::filesystem::path& path, ComputeType compute
 
 CoreLimits test_limits(const TestModel& model, EngineConfig config, int32_t tokens) {
   const DType kv_type = model.kv_type;
-  const auto token_bytes = model.model.spec.kv_bytes_per_token(static_cast<int32_t>(dtype_size(kv_type)));
+  const auto token_bytes = model.model.spec.kv_bytes_per_token(kv_type);
   config.kv_cache_memory.bytes = static_cast<uint64_t>(token_bytes) * static_cast<uint64_t>(tokens);
   const auto plan =
       plan_engine(config, model.model.spec,

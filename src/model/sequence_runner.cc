@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/kv_memory.h"
 #include "base/math.h"
 
 namespace whippet {
@@ -12,21 +13,22 @@ constexpr int32_t kBlockSize = 4;
 
 }  // namespace
 
-SequenceRunner::SequenceRunner(const Model& model, Backend& backend, int32_t max_length, DType kv_type)
+SequenceRunner::SequenceRunner(const Model& model, Backend& backend, int32_t max_length, DType kv_type,
+                               int32_t max_rows)
     : model_(model),
       backend_(backend),
-      decoder_(model.spec, model.weights, backend, {.max_tokens = max_length, .max_logits = max_length}) {
+      decoder_(model.spec, model.weights, backend,
+               {.max_tokens = max_rows > 0 ? max_rows : max_length,
+                .max_logits = max_rows > 0 ? max_rows : max_length}) {
   const ModelSpec& spec = model.spec;
   const int32_t num_blocks = ceil_div(max_length, kBlockSize) + 1;
-  const size_t bytes = static_cast<size_t>(num_blocks) * kBlockSize * static_cast<size_t>(spec.kv_size()) *
-                       dtype_size(kv_type);
-  for (int32_t i = 0; i < spec.num_layers; ++i) {
-    cache_memory_.push_back(backend.allocate(bytes));
-    void* k = cache_memory_.back().as<void>();
-    cache_memory_.push_back(backend.allocate(bytes));
-    void* v = cache_memory_.back().as<void>();
-    caches_.push_back({k, v, kv_type, num_blocks, kBlockSize, spec.num_kv_heads, spec.head_dim});
-  }
+  KvCacheView shape;
+  shape.dtype = kv_type;
+  shape.num_blocks = num_blocks;
+  shape.block_size = kBlockSize;
+  shape.num_kv_heads = spec.num_kv_heads;
+  shape.head_dim = spec.head_dim;
+  for (int32_t i = 0; i < spec.num_layers; ++i) caches_.push_back(allocate_kv(backend, shape, cache_memory_));
   // Blocks in an order of their own, so that a kernel which ignores the table is caught. Block 0 stays free.
   for (int32_t b = num_blocks - 1; b > 0; b -= 2) block_table_.push_back(b);
   for (int32_t b = num_blocks - 2; b > 0; b -= 2) block_table_.push_back(b);

@@ -1,4 +1,5 @@
-// For tests: runs one sequence through a Decoder with a small paged cache of its own, in chunks of any size.
+// Runs one sequence through a Decoder with a small paged cache of its own, in chunks of any size. For tests,
+// and for what is measured of a model before it serves.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,9 @@ namespace whippet {
 
 class SequenceRunner {
  public:
-  // Up to max_length tokens, of which one feed() may take all. RoPE is planned for rope_length tokens.
-  SequenceRunner(const Model& model, Backend& backend, int32_t max_length, DType kv_type);
+  // Up to max_length tokens, of which one feed() may take max_rows (0: all). RoPE is planned for rope_length.
+  SequenceRunner(const Model& model, Backend& backend, int32_t max_length, DType kv_type,
+                 int32_t max_rows = 0);
 
   // Forgets the sequence; the next one is planned for rope_length tokens.
   void restart(int32_t rope_length);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "backend/kv_memory.h"
 #include "base/check.h"
 
 namespace whippet {
@@ -44,8 +45,8 @@ int64_t ModelSpec::num_parameters() const {
   return vocab_size * h * (tied_embedding ? 1 : 2) + layer * num_layers + h;
 }
 
-int64_t ModelSpec::kv_bytes_per_token(int32_t bytes_per_element) const {
-  return int64_t{2} * num_layers * kv_size() * bytes_per_element;
+int64_t ModelSpec::kv_bytes_per_token(DType kv_type) const {
+  return int64_t{2} * num_layers * num_kv_heads * kv_row_bytes(kv_type, head_dim);
 }
 
 std::vector<float> rope_frequencies(const ModelSpec& spec, int32_t length) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tensor/dtype.h"
+
 namespace whippet {
 
 enum class RopeScaling : uint8_t { kNone, kLinear, kLlama3, kDynamicNtk, kFactors };
@@ -48,8 +50,8 @@ struct ModelSpec {
   int32_t q_size() const { return num_q_heads * head_dim; }
   int32_t kv_size() const { return num_kv_heads * head_dim; }
   int64_t num_parameters() const;
-  // Bytes of K and V of one token over all layers.
-  int64_t kv_bytes_per_token(int32_t bytes_per_element) const;
+  // Bytes of K and V of one token over all layers, kept in this type.
+  int64_t kv_bytes_per_token(DType kv_type) const;
 };
 
 // RoPE frequencies [head_dim / 2] for a sequence that will have up to `length` tokens. Only dynamic NTK

@@ -89,7 +89,8 @@ TEST(ModelSpec, CountsParametersAndCacheBytes) {
   qwen.qkv_bias = true;
   qwen.tied_embedding = true;
   EXPECT_EQ(qwen.num_parameters(), 494032768);
-  EXPECT_EQ(qwen.kv_bytes_per_token(2), 24 * 2 * 2 * 64 * 2);
+  EXPECT_EQ(qwen.kv_bytes_per_token(DType::kBF16), 24 * 2 * 2 * 64 * 2);
+  EXPECT_EQ(qwen.kv_bytes_per_token(DType::kI8), 24 * 2 * 2 * (64 + 4));  // a scale a token and head
 
   ModelSpec qwen3 = qwen;  // Qwen3-0.6B: 596,049,920
   qwen3.hidden_size = 1024;

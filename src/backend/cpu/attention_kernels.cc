@@ -18,23 +18,40 @@ WH_SIMD int32_t padded(int32_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
 struct FromF32 {
   using Element = float;
+  static constexpr bool kScaled = false;  // by one factor a row
   WH_SIMD Vec read(const float* p, int n) { return n == 16 ? load(p) : load_n(p, n); }
 };
 struct FromF16 {
   using Element = uint16_t;
+  static constexpr bool kScaled = false;
   WH_SIMD Vec read(const uint16_t* p, int n) { return load_f16(p, n); }
 };
 struct FromBf16 {
   using Element = uint16_t;
+  static constexpr bool kScaled = false;
   WH_SIMD Vec read(const uint16_t* p, int n) { return load_bf16(p, n); }
 };
+struct FromI8 {
+  using Element = int8_t;
+  static constexpr bool kScaled = true;
+  WH_SIMD Vec read(const int8_t* p, int n) { return load_i8(p, n); }
+};
+
+// Elements of a row as what they stand for.
+template <class From>
+WH_SIMD Vec read(const typename From::Element* p, int n, const float* scale) {
+  if constexpr (From::kScaled) return From::read(p, n) * broadcast(*scale);
+  return From::read(p, n);
+}
 
 // Views into a worker's scratch.
 struct Scratch {
-  float* q;       // [queries][padded], scaled
-  float* keys;    // [kChunk / 16][padded][16]: 16 keys side by side for each dimension
-  float* values;  // [kChunk][padded]
-  float* scores;  // [queries][kChunk]
+  float* q;             // [queries][padded], scaled
+  float* keys;          // [kChunk / 16][padded][16]: 16 keys side by side for each dimension
+  float* values;        // [kChunk][padded]
+  float* scores;        // [queries][kChunk]
+  float* key_scales;    // [kChunk] of int8
+  float* value_scales;  // [kChunk]
 };
 
 WH_SIMD Scratch scratch_views(float* scratch, int32_t dim) {
@@ -43,6 +60,8 @@ WH_SIMD Scratch scratch_views(float* scratch, int32_t dim) {
   views.keys = views.q + kTileQueries * dim;
   views.values = views.keys + kChunk * dim;
   views.scores = views.values + kChunk * dim;
+  views.key_scales = views.scores + kTileQueries * kChunk;
+  views.value_scales = views.key_scales + kChunk;
   return views;
 }
 
@@ -56,15 +75,31 @@ WH_SIMD void find_rows(const AttentionTile& tile, int32_t low, int32_t high, int
   }
 }
 
+// Scales of the rows of positions [low, high).
+WH_SIMD void find_scales(const AttentionTile& tile, int32_t low, int32_t high, float* keys, float* values) {
+  const int64_t rows_a_block = tile.block_stride / tile.head_dim;
+  int32_t block = low / tile.block_size, slot = low % tile.block_size;
+  for (int32_t t = low; t < high; ++block, slot = 0) {
+    const int32_t stop = smaller(high, t + tile.block_size - slot);
+    int64_t row = tile.block_table[block] * rows_a_block + slot;
+    for (; t < stop; ++t, ++row) {
+      *keys++ = tile.k_scales[row];
+      *values++ = tile.v_scales[row];
+    }
+  }
+}
+
 // 16 keys, columns [d, d + n), side by side; those outside [first, last) are 0.
 template <class From>
-void load_keys(const typename From::Element* k, const int64_t* rows, int first, int last, int n, float* to) {
+void load_keys(const typename From::Element* k, const int64_t* rows, const float* scales, int first, int last,
+               int n, float* to) {
   Vec columns[16];
   if (first <= 0 && last >= 16) {
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) columns[i] = From::read(k + rows[i], n);
+    for (int i = 0; i < 16; ++i) columns[i] = read<From>(k + rows[i], n, scales + i);
   } else {
-    for (int i = 0; i < 16; ++i) columns[i] = i >= first && i < last ? From::read(k + rows[i], n) : zero();
+    for (int i = 0; i < 16; ++i)
+      columns[i] = i >= first && i < last ? read<From>(k + rows[i], n, scales + i) : zero();
   }
   transpose(columns);
 #pragma GCC unroll 16
@@ -79,18 +114,24 @@ void load_chunk(const AttentionTile& tile, int32_t chunk, int32_t low, int32_t h
   const auto* v = static_cast<const typename From::Element*>(tile.v);
   int64_t rows[kChunk];
   find_rows(tile, low, high, rows + (low - chunk));
+  const float *key_scales = scratch.key_scales, *value_scales = scratch.value_scales;
+  if constexpr (From::kScaled)
+    find_scales(tile, low, high, scratch.key_scales + (low - chunk), scratch.value_scales + (low - chunk));
   for (int32_t group = (low - chunk) / 16 * 16; group < high - chunk; group += 16) {
     float* keys = scratch.keys + static_cast<int64_t>(group) * dim;
     const int first = low - chunk - group, last = high - chunk - group;
     for (int32_t d = 0; d < whole; d += 16)
-      load_keys<From>(k + d, rows + group, first, last, 16, keys + d * 16);
+      load_keys<From>(k + d, rows + group, key_scales + group, first, last, 16, keys + d * 16);
     if (whole < dim)
-      load_keys<From>(k + whole, rows + group, first, last, tile.head_dim - whole, keys + whole * 16);
+      load_keys<From>(k + whole, rows + group, key_scales + group, first, last, tile.head_dim - whole,
+                      keys + whole * 16);
   }
   for (int32_t t = low - chunk; t < high - chunk; ++t) {
     float* values = scratch.values + static_cast<int64_t>(t) * dim;
-    for (int32_t d = 0; d < whole; d += 16) store(values + d, From::read(v + rows[t] + d, 16));
-    if (whole < dim) store(values + whole, From::read(v + rows[t] + whole, tile.head_dim - whole));
+    for (int32_t d = 0; d < whole; d += 16)
+      store(values + d, read<From>(v + rows[t] + d, 16, value_scales + t));
+    if (whole < dim)
+      store(values + whole, read<From>(v + rows[t] + whole, tile.head_dim - whole, value_scales + t));
   }
 }
 
@@ -108,6 +149,11 @@ void prefetch_chunk(const AttentionTile& tile, int32_t low, int32_t high) {
     for (int64_t i = 0; i < static_cast<int64_t>(count) * tile.head_dim; i += kLine) {
       __builtin_prefetch(k + begin + i);
       __builtin_prefetch(v + begin + i);
+    }
+    if constexpr (From::kScaled) {
+      const int64_t row = begin / tile.head_dim;
+      __builtin_prefetch(tile.k_scales + row);
+      __builtin_prefetch(tile.v_scales + row);
     }
     t += count;
   }
@@ -287,6 +333,9 @@ void attention_f16(const AttentionTile& tile, int32_t begin, int32_t end, float*
 }
 void attention_bf16(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch) {
   attention<FromBf16>(tile, begin, end, state, scratch);
+}
+void attention_i8(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch) {
+  attention<FromI8>(tile, begin, end, state, scratch);
 }
 
 void attention_merge(float* into, const float* from, int32_t num_queries, int32_t head_dim) {

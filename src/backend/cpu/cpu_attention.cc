@@ -57,6 +57,10 @@ AttentionTile make_tile(const BatchView& batch, const AttentionArgs& args, HeadR
   tile.scale = args.scale;
   tile.k = static_cast<const char*>(cache.k) + head_bytes;
   tile.v = static_cast<const char*>(cache.v) + head_bytes;
+  const bool scaled = cache.dtype == DType::kI8;
+  const int64_t head_rows = int64_t{args.kv_head_of_q[run.first]} * cache.block_size;
+  tile.k_scales = scaled ? cache.k_scales + head_rows : nullptr;
+  tile.v_scales = scaled ? cache.v_scales + head_rows : nullptr;
   tile.block_table =
       batch.block_table + static_cast<int64_t>(batch.seq_of_token[begin]) * batch.max_blocks_per_seq;
   tile.block_size = cache.block_size;
@@ -73,8 +77,18 @@ Parts parts_of(const AttentionTile& tile) {  // rows are in order of position
 }
 
 int kernel_index(DType dtype) {
-  WH_CHECK(dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16, "{}", dtype_name(dtype));
-  return dtype == DType::kF32 ? 0 : dtype == DType::kF16 ? 1 : 2;
+  switch (dtype) {
+    case DType::kF32:
+      return 0;
+    case DType::kF16:
+      return 1;
+    case DType::kBF16:
+      return 2;
+    case DType::kI8:
+      return 3;
+    default:
+      WH_CHECK(false, "KV cache of {}", dtype_name(dtype));
+  }
 }
 
 void attend(const Kernels& kernels, const AttentionTile& tile, DType dtype, int32_t part, float* state,
@@ -101,6 +115,7 @@ void check_shapes(const BatchView& batch, const AttentionArgs& args) {
   WH_CHECK(args.q.dtype == DType::kF32 && args.out.dtype == DType::kF32);
   WH_CHECK(args.q.cols == args.num_q_heads * cache.head_dim && args.out.cols == args.q.cols, "q [{}, {}]",
            args.q.rows, args.q.cols);
+  WH_CHECK(cache.dtype != DType::kI8 || (cache.k_scales != nullptr && cache.v_scales != nullptr));
   WH_CHECK(args.q.rows >= batch.num_tokens && args.out.rows >= batch.num_tokens);
   for (int32_t h = 0; h < args.num_q_heads; ++h)
     WH_CHECK(args.kv_head_of_q[h] >= 0 && args.kv_head_of_q[h] < cache.num_kv_heads, "head {} reads {}", h,

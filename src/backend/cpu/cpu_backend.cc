@@ -112,8 +112,11 @@ void CpuBackend::store_kv(const BatchView& batch, ConstMat k, ConstMat v, const 
   check_same_shape(k, v);
   const int32_t dim = cache.head_dim;
   WH_CHECK_EQ(k.cols, cache.num_kv_heads * dim);
-  const auto store = [&](const float* from, void* base, int64_t at) {
-    if (cache.dtype == DType::kF16)
+  const auto store = [&](const float* from, void* base, float* scales, int64_t row) {
+    const int64_t at = row * dim;
+    if (cache.dtype == DType::kI8)
+      kernels_.to_i8(from, static_cast<int8_t*>(base) + at, scales + row, dim);
+    else if (cache.dtype == DType::kF16)
       kernels_.to_f16(from, static_cast<uint16_t*>(base) + at, dim);
     else if (cache.dtype == DType::kBF16)
       kernels_.to_bf16(from, static_cast<uint16_t*>(base) + at, dim);
@@ -128,10 +131,9 @@ void CpuBackend::store_kv(const BatchView& batch, ConstMat k, ConstMat v, const 
                             position / cache.block_size];
       WH_CHECK(block >= 0 && block < cache.num_blocks, "block {} of {}", block, cache.num_blocks);
       for (int32_t h = 0; h < cache.num_kv_heads; ++h) {
-        const int64_t at =
-            ((block * cache.num_kv_heads + h) * cache.block_size + position % cache.block_size) * dim;
-        store(k.row<float>(r) + h * dim, cache.k, at);
-        store(v.row<float>(r) + h * dim, cache.v, at);
+        const int64_t row = (block * cache.num_kv_heads + h) * cache.block_size + position % cache.block_size;
+        store(k.row<float>(r) + h * dim, cache.k, cache.k_scales, row);
+        store(v.row<float>(r) + h * dim, cache.v, cache.v_scales, row);
       }
     }
   });

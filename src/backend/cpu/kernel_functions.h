@@ -23,11 +23,13 @@ void silu_mul(const float* gate, const float* up, float* out, int32_t n);
 void add(const float* y, float* x, int32_t n);
 void to_f16(const float* from, uint16_t* to, int32_t n);
 void to_bf16(const float* from, uint16_t* to, int32_t n);
+void to_i8(const float* from, int8_t* to, float* scale, int32_t n);
 void exp(const float* x, float* out, int32_t n);
 
 void attention_f32(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
 void attention_f16(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
 void attention_bf16(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
+void attention_i8(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
 void attention_merge(float* into, const float* from, int32_t num_queries, int32_t head_dim);
 void attention_finish(const AttentionTile& tile, const float* state);
 

@@ -21,7 +21,7 @@ constexpr int32_t kExpBlock = 1024;        // logits whose weights are summed to
 // Floats that one worker needs between calls of a kernel.
 constexpr int32_t kLinearScratch = kLinearChunk * kLinearBlockPanels * 16;
 constexpr int32_t kAttentionScratch =
-    (kTileQueries + 2 * kAttentionChunk) * kMaxHeadDim + kTileQueries * kAttentionChunk;
+    (kTileQueries + 2 * kAttentionChunk) * kMaxHeadDim + (kTileQueries + 2) * kAttentionChunk;
 
 // Up to kTileQueries queries of one sequence that read one KV head, against keys [begin, end).
 struct AttentionTile {
@@ -33,6 +33,8 @@ struct AttentionTile {
   float scale;
   const void* k;  // of this KV head in block 0
   const void* v;
+  const float* k_scales;  // the same; int8 only
+  const float* v_scales;
   const int32_t* block_table;
   int32_t block_size;
   int64_t block_stride;  // elements from one block to the next
@@ -72,12 +74,14 @@ struct Kernels {
   void (*add)(const float* y, float* x, int32_t n);
   void (*to_f16)(const float* from, uint16_t* to, int32_t n);
   void (*to_bf16)(const float* from, uint16_t* to, int32_t n);
+  // A row of an int8 KV cache and its scale (KvCacheView).
+  void (*to_i8)(const float* from, int8_t* to, float* scale, int32_t n);
   // e^x within 2^-23 relative; 0 below -87.3, e^88 above 88.
   void (*exp)(const float* x, float* out, int32_t n);
 
-  // By the cache's type: fp32, fp16, bf16. Sets state [num_queries][attention_state_size] from the keys
+  // By the cache's type: fp32, fp16, bf16, int8. Sets state [num_queries][attention_state_size] from the keys
   // [begin, end), at most kAttentionSplit. scratch [kAttentionScratch].
-  void (*attention[3])(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
+  void (*attention[4])(const AttentionTile& tile, int32_t begin, int32_t end, float* state, float* scratch);
   // Adds the state of later keys to that of earlier ones.
   void (*attention_merge)(float* into, const float* from, int32_t num_queries, int32_t head_dim);
   void (*attention_finish)(const AttentionTile& tile, const float* state);

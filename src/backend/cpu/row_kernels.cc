@@ -67,6 +67,25 @@ void to_bf16(const float* from, uint16_t* to, int32_t count) {
   by_sixteen(count, [&](int32_t i, int n) { store_bf16(to + i, load_some(from + i, n), n); });
 }
 
+void to_i8(const float* from, int8_t* to, float* scale, int32_t count) {
+  constexpr float kSteps = 127;
+  Vec most = zero(), nothing = zero();
+  by_sixteen(count, [&](int32_t i, int n) {
+    const Vec each = load_some(from + i, n);
+    most = max(absolute(each), most);
+    nothing = fma(each, zero(), nothing);  // NaN where something is not finite
+  });
+  const float limit = largest(most);
+  if (sum(nothing) != 0 || !(limit > 1e-30f)) {
+    *scale = sum(nothing) != 0 ? __builtin_nanf("") : 0.0f;
+    __builtin_memset(to, 0, static_cast<uint64_t>(count));
+    return;
+  }
+  *scale = limit / kSteps;
+  const Vec factor = broadcast(kSteps / limit);
+  by_sixteen(count, [&](int32_t i, int n) { store_i8(to + i, round(load_some(from + i, n) * factor), n); });
+}
+
 void exp(const float* x, float* out, int32_t count) {
   by_sixteen(count, [&](int32_t i, int n) { store_some(out + i, exp(load_some(x + i, n)), n); });
 }

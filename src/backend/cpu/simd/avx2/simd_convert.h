@@ -53,6 +53,27 @@ WH_SIMD __m128i narrow_bf16(__m256 a) {
 WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   store_half_bits(p, {narrow_bf16(a.lo), narrow_bf16(a.hi)}, n);
 }
+WH_SIMD Vec load_i8(const int8_t* p, int n) {
+  alignas(16) int8_t some[16] = {};
+  if (n < 16) {
+    for (int i = 0; i < n; ++i) some[i] = p[i];
+    p = some;
+  }
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
+WH_SIMD __m128i narrow_i16(__m256 a) {
+  const __m256i whole = _mm256_cvtps_epi32(a);
+  return _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+}
+// Integers from -128 to 127.
+WH_SIMD void store_i8(int8_t* p, Vec a, int n) {
+  alignas(16) int8_t some[16];
+  int8_t* to = n < 16 ? some : p;
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(narrow_i16(a.lo), narrow_i16(a.hi)));
+  for (int i = 0; n < 16 && i < n; ++i) p[i] = some[i];
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA

@@ -26,6 +26,15 @@ WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   const __m512i chosen = _mm512_mask_blend_epi32(nan, rounded, quiet);
   _mm256_mask_storeu_epi16(p, first(n), _mm512_cvtepi32_epi16(_mm512_srli_epi32(chosen, 16)));
 }
+WH_SIMD Vec load_i8(const int8_t* p, int n) {
+  const __m128i bytes =
+      n == 16 ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)) : _mm_maskz_loadu_epi8(first(n), p);
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
+// Integers from -128 to 127.
+WH_SIMD void store_i8(int8_t* p, Vec a, int n) {
+  _mm_mask_storeu_epi8(p, first(n), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v)));
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA

@@ -67,6 +67,26 @@ WH_SIMD void store_f16(uint16_t* p, Vec a, int n) {
 WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_bf16(lane(a, i));
 }
+typedef int8_t SixteenBytes __attribute__((vector_size(16)));
+WH_SIMD Vec load_i8(const int8_t* p, int n) {
+  if (n < 16) return from_lanes([&](int i) { return i < n ? static_cast<float>(p[i]) : 0.0f; });
+  SixteenBytes s;
+  __builtin_memcpy(&s, p, sizeof(s));
+  // Each byte in the highest place of an int, from where it is shifted down with its sign.
+  const auto widen = [](SixteenBytes raised) {
+    return __builtin_convertvector((FourInts)raised >> 24, Four);
+  };
+  return {
+      {widen(__builtin_shufflevector(SixteenBytes{}, s, 0, 0, 0, 16, 0, 0, 0, 17, 0, 0, 0, 18, 0, 0, 0, 19)),
+       widen(__builtin_shufflevector(SixteenBytes{}, s, 0, 0, 0, 20, 0, 0, 0, 21, 0, 0, 0, 22, 0, 0, 0, 23)),
+       widen(__builtin_shufflevector(SixteenBytes{}, s, 0, 0, 0, 24, 0, 0, 0, 25, 0, 0, 0, 26, 0, 0, 0, 27)),
+       widen(
+           __builtin_shufflevector(SixteenBytes{}, s, 0, 0, 0, 28, 0, 0, 0, 29, 0, 0, 0, 30, 0, 0, 0, 31))}};
+}
+// Integers from -128 to 127.
+WH_SIMD void store_i8(int8_t* p, Vec a, int n) {
+  for (int i = 0; i < n; ++i) p[i] = static_cast<int8_t>(lane(a, i));
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA
