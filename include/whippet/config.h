@@ -21,6 +21,8 @@ struct EngineConfig {
   std::string device = "auto";
   std::string dtype = "auto";
   std::string quantization;
+  std::string kv_cache_dtype = "auto";
+  bool force = false;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 0;
   int32_t max_num_batched_tokens = 0;
@@ -55,6 +57,10 @@ struct EngineConfig {
     visit("quantization", c.quantization,
           "int8 | int4: round dense weights while loading; or how the checkpoint must be stored: gptq, awq, "
           "...");
+    visit("kv_cache_dtype", c.kv_cache_dtype,
+          "auto | float32 | bfloat16 | float16 | int8: what keys and values are kept in; auto: as dtype; "
+          "int8: about half of it, if a short text shows at start that the model bears it");
+    visit("force", c.force, "start with an int8 KV cache although the model does not bear it");
     visit("max_model_len", c.max_model_len,
           "longest sequence, prompt and answer; 0: the model's, or what fits");
     visit("max_num_seqs", c.max_num_seqs, "most sequences in one step; 0: 32 on a CPU, 256 on a GPU");

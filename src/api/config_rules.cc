@@ -25,6 +25,8 @@ constexpr KnobRule kRules[] = {
     {.name = "quantization",
      .choices = {"", "none", "int8", "int4", "gptq", "gptq_marlin", "awq", "awq_marlin", "bitsandbytes",
                  "compressed-tensors", "fp8", "gguf"}},
+    {.name = "kv_cache_dtype",
+     .choices = {"auto", "float32", "fp32", "bfloat16", "bf16", "float16", "fp16", "int8"}},
     {.name = "max_model_len", .min = 0, .max = kMostTokens},
     {.name = "max_num_seqs", .min = 0, .max = 8192},
     {.name = "max_num_batched_tokens", .min = 0, .max = 1 << 20},

@@ -48,6 +48,8 @@ TEST(SetKnob, AWrongValueSaysWhatIsAllowedAndChangesNothing) {
   EXPECT_EQ(message("max_num_seqs", "many"), "'many' is not a whole number from 0 to 8192");
   EXPECT_EQ(message("block_size", "24"), "'24' is not one of 8, 16, 32, 64, 128");
   EXPECT_EQ(message("dtype", "int3"), "'int3' is not one of auto, float32, bfloat16, float16");
+  EXPECT_EQ(message("kv_cache_dtype", "fp8"),
+            "'fp8' is not one of auto, float32, fp32, bfloat16, bf16, float16, fp16, int8");
   EXPECT_EQ(message("hub", "s3"), "'s3' is not one of hf, ms, pypi");
   EXPECT_EQ(message("gpu_memory_utilization", "1.5"), "1.5 is outside the allowed range 0 to 1");
   EXPECT_EQ(message("gpu_memory_utilization", "nan"), "'nan' is not a finite number");

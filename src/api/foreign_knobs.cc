@@ -33,7 +33,6 @@ constexpr ForeignKnob kForeign[] = {
     {"skip_tokenizer_init", "send prompt_ids instead of text; the tokenizer is always loaded", "false", true},
     {"download_dir", "set HF_HUB_CACHE or HF_HOME"},
     {"hf_token", "set HF_TOKEN, so that it stays out of the process list"},
-    {"kv_cache_dtype", "the KV cache follows --dtype: leave it out", "auto"},
     {"kv_cache_memory_bytes", "use --kv-cache-memory"},
     {"num_gpu_blocks_override", "use --kv-cache-memory"},
     {"max_seq_len_to_capture", "nothing is captured on a CPU: leave it out"},

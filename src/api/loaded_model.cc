@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/config_rules.h"
+#include "api/kv_loss.h"
 #include "api/model_info.h"
 #include "api/quantization.h"
 #include "backend/registry.h"
@@ -59,6 +60,7 @@ void add_memory(const Model& model, const EnginePlan& plan, const Backend& backe
   info["device"] = backend.description();
   info["memory"] = {{"weight_bytes", weights},
                     {"weight_bytes_per_step", model.weights.bytes_per_step()},
+                    {"kv_cache_dtype", dtype_name(plan.kv_type)},
                     {"kv_cache_bytes", plan.kv_bytes},
                     {"kv_cache_tokens", int64_t{plan.num_blocks} * plan.config.block_size},
                     {"total_bytes", weights + plan.kv_bytes}};
@@ -110,11 +112,12 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
            static_cast<double>(spec.num_parameters()) / 1e6, format_bytes(stored_bytes(checkpoint)));
   log_sampling(loaded.files.generation);
 
-  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
+  const DType computed = kv_type_of(compute_type(config.dtype), spec);
   WH_ASSIGN(loaded.backend, make_backend(config.device, {.num_threads = config.threads,
                                                          .isa = config.isa,
-                                                         .activations = kv_type,
+                                                         .activations = computed,
                                                          .deterministic = config.deterministic}));
+  WH_ASSIGN(const DType kv_type, read_kv_type(config, computed, loaded.backend->memory().has_value()));
   WH_ASSIGN(Model model, load_model(checkpoint, *loaded.backend, compute_type(config.dtype), on_load,
                                     packed_place(config, source)));
   apply_sliding_window(config, model.spec);
@@ -127,6 +130,8 @@ Status load_served_model(const EngineConfig& config, LoadedModel& loaded) {
 
   loaded.facts = model_facts(source, checkpoint, loaded.files, spec, config);
   const Tokenizer* tokenizer = loaded.files.tokenizer ? &*loaded.files.tokenizer : nullptr;
+  if (plan.kv_type == DType::kI8)
+    WH_TRY(check_kv_loss(model, *loaded.backend, tokenizer, computed, config.force));
   WH_ASSIGN(loaded.core,
             EngineCore::create(std::move(model), *loaded.backend, tokenizer, plan, loaded.facts));
   loaded.core->start();

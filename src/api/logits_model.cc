@@ -33,11 +33,12 @@ Result<std::unique_ptr<LogitsModel>> LogitsModel::load(const EngineConfig& confi
   WH_ASSIGN(const Checkpoint checkpoint, open_checkpoint(source.path));
   WH_ASSIGN(const ModelSpec spec, read_spec(checkpoint));
   WH_ASSIGN(const OnLoad on_load, read_quantization(config.quantization, checkpoint));
-  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
+  const DType computed = kv_type_of(compute_type(config.dtype), spec);
   WH_ASSIGN(auto backend, make_backend(config.device, {.num_threads = config.threads,
                                                        .isa = config.isa,
-                                                       .activations = kv_type,
+                                                       .activations = computed,
                                                        .deterministic = config.deterministic}));
+  WH_ASSIGN(const DType kv_type, read_kv_type(config, computed, backend->memory().has_value()));
   WH_ASSIGN(Model model, load_model(checkpoint, *backend, compute_type(config.dtype), on_load,
                                     packed_place(config, source)));
   apply_sliding_window(config, model.spec);

@@ -17,6 +17,7 @@
 #include "cli/engine_options.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "engine/memory.h"
 #include "whippet/whippet.h"
 
 namespace whippet {
@@ -184,9 +185,10 @@ Status measure_shape(const Plan& plan, const EngineConfig& config, const Report&
   }
   WH_ASSIGN(const std::unique_ptr<Backend> backend,
             make_backend("cpu", {.num_threads = config.threads, .isa = config.isa}));
+  WH_ASSIGN(const DType kv_type, read_kv_type(config, DType::kBF16, false));
   WH_ASSIGN(const Model model, make_shape(spec, body, head, *backend));
   for (const LatencyWork& work : plan.works) {
-    StepBench bench(model, *backend, {work.prompt_len, work.output_len, work.batch}, DType::kBF16);
+    StepBench bench(model, *backend, {work.prompt_len, work.output_len, work.batch}, kv_type);
     WH_ASSIGN(cpu::MachineSpeed machine, cpu::measure_machine(config.threads, config.isa));
     std::vector<LatencyRun> runs;
     for (int32_t i = 0; i <= plan.repeat; ++i) {

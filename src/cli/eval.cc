@@ -24,8 +24,8 @@ constexpr const char* kHelp =
 
 --text FILE is cut into windows of --window tokens; in each, every token but the first is predicted from
 those before it. The perplexity is e to the mean loss. With --against MODEL, or with --quantization int8 or
-int4 (then against the same model without it), also the mean Kullback-Leibler divergence from the other model
-in nats and the share of positions where both hold the same token likeliest.
+int4, or with --kv-cache-dtype (then against the same model without them), also the mean Kullback-Leibler
+divergence from the other model in nats and the share of positions where both hold the same token likeliest.
 --choices FILE has a question a line: {"question": TEXT, "choices": [TEXT, ...], "answer": which, from 0}. The
 choice with the highest mean log-probability a token after the question is the model's answer.
 
@@ -144,8 +144,10 @@ Result<Material> read_material(const Options& options, const EngineConfig& confi
 Result<std::unique_ptr<LogitsModel>> load_reference(const Options& options, EngineConfig config,
                                                     int32_t max_len) {
   const bool rounded = config.quantization == "int8" || config.quantization == "int4";
-  if (options.against->count() == 0 && !rounded) return std::unique_ptr<LogitsModel>();
+  const bool cache_chosen = config.kv_cache_dtype != "auto";
+  if (options.against->count() == 0 && !rounded && !cache_chosen) return std::unique_ptr<LogitsModel>();
   config.quantization.clear();
+  config.kv_cache_dtype = "auto";
   if (options.against->count() > 0) config.model = options.against->as<std::string>();
   return LogitsModel::load(config, max_len);
 }
@@ -178,6 +180,7 @@ Result<int> run(const Options& options, const EngineConfig& config) {
   WH_ASSIGN(const auto reference, load_reference(options, config, longest));
   ordered_json report = {{"model", config.model},
                          {"quantization", config.quantization},
+                         {"kv_cache_dtype", config.kv_cache_dtype},
                          {"weight_bytes", model->weight_bytes()}};
   if (reference) report["reference_weight_bytes"] = reference->weight_bytes();
   Progress progress("measuring", material.windows.size() + material.questions.size(), Progress::Unit::kCount);

@@ -50,6 +50,19 @@ TEST_F(Eval, AModelIsNoDistanceFromItselfAndSomeFromItsRoundedSelf) {
   }
 }
 
+TEST_F(Eval, AnInt8CacheIsMeasuredAgainstTheUsualOne) {
+  const CommandResult kept = run({"--text", file("text.txt"), "--kv-cache-dtype", "int8", "--json"});
+  ASSERT_EQ(kept.exit_code, 0) << kept.err;
+  const json report = kept.json_lines().at(0);
+  EXPECT_EQ(report["kv_cache_dtype"], "int8");
+  EXPECT_GT(report["kl_divergence"], 0);
+  EXPECT_LT(report["kl_divergence"], 0.05);
+  EXPECT_EQ(report["weight_bytes"], report["reference_weight_bytes"]);
+  const json usual = run({"--text", file("text.txt"), "--json"}).json_lines().at(0);
+  EXPECT_EQ(report["reference_perplexity"], usual["perplexity"]);
+  EXPECT_THAT(run({"--text", file("text.txt"), "--kv-cache-dtype", "fp8"}).err, HasSubstr("int8"));
+}
+
 TEST_F(Eval, WindowsStandAloneAndTheLimitCutsTheText) {
   const json whole = run({"--text", file("text.txt"), "--window", "64", "--json"}).json_lines().at(0);
   const json part =

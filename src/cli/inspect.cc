@@ -39,13 +39,20 @@ ordered_json memory_of(const EngineConfig& config, const Checkpoint& checkpoint,
       config.dtype == "float32" ? static_cast<uint64_t>(spec.num_parameters()) * 4 : stored;
   ordered_json memory = {{"weight_bytes", weights}};
   apply_sliding_window(config, spec);
-  const DType kv_type = kv_type_of(compute_type(config.dtype), spec);
-  const auto backend =
-      make_backend(config.device, {.num_threads = config.threads, .isa = config.isa, .activations = kv_type});
+  const DType computed = kv_type_of(compute_type(config.dtype), spec);
+  const auto backend = make_backend(
+      config.device, {.num_threads = config.threads, .isa = config.isa, .activations = computed});
   if (!backend.ok()) {
     memory["problem"] = backend.error().message;
     return memory;
   }
+  const auto read = read_kv_type(config, computed, (*backend)->memory().has_value());
+  if (!read.ok()) {
+    memory["problem"] = read.error().message;
+    return memory;
+  }
+  const DType kv_type = *read;
+  memory["kv_cache_dtype"] = dtype_name(kv_type);
   memory["kv_cache_bytes_per_token"] = spec.kv_bytes_per_token(kv_type);
   MemoryFacts facts = memory_of(**backend, kv_type);
   facts.available -= std::min(facts.available, weights);
@@ -100,11 +107,11 @@ std::string memory_text(const ordered_json& memory) {
     return fmt::format("  memory            weights {}; it would not start here: {}\n", size("weight_bytes"),
                        text_of(memory["problem"]));
   return fmt::format(
-      "  memory            {} = weights {} + KV cache {} ({} tokens of {} bytes)\n"
+      "  memory            {} = weights {} + KV cache {} ({} tokens of {} bytes, {})\n"
       "  serves            up to {} sequences of up to {} tokens on {}\n",
       size("total_bytes"), size("weight_bytes"), size("kv_cache_bytes"), memory["kv_cache_tokens"].dump(),
-      memory["kv_cache_bytes_per_token"].dump(), memory["max_num_seqs"].dump(),
-      memory["max_model_len"].dump(), text_of(memory["device"]));
+      memory["kv_cache_bytes_per_token"].dump(), text_of(memory["kv_cache_dtype"]),
+      memory["max_num_seqs"].dump(), memory["max_model_len"].dump(), text_of(memory["device"]));
 }
 
 std::string describe(const ordered_json& info) {

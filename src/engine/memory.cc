@@ -176,9 +176,10 @@ Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelSpec& spec
         "max_num_seqs = {} rows",
         c.max_num_batched_tokens, c.max_model_len + c.max_num_seqs);
   }
-  plan.notes.push_back(fmt::format(
-      "KV cache: {} = {} tokens in {} blocks, {} bytes a token; {}", format_bytes(plan.kv_bytes),
-      static_cast<int64_t>(plan.num_blocks) * c.block_size, plan.num_blocks, token_bytes, room.formula));
+  plan.notes.push_back(fmt::format("KV cache: {} = {} tokens in {} blocks, {} bytes a token in {}; {}",
+                                   format_bytes(plan.kv_bytes),
+                                   static_cast<int64_t>(plan.num_blocks) * c.block_size, plan.num_blocks,
+                                   token_bytes, dtype_name(plan.kv_type), room.formula));
   return plan;
 }
 
@@ -209,6 +210,30 @@ DType kv_type_of(ComputeType compute, const ModelSpec& spec) {
   }
   if (spec.dtype == "float32") return DType::kF32;
   return spec.dtype == "float16" ? DType::kF16 : DType::kBF16;
+}
+
+Result<DType> read_kv_type(const EngineConfig& config, DType computed, bool gpu) {
+  const std::string& name = config.kv_cache_dtype;
+  DType type = computed;
+  if (name == "float32" || name == "fp32") {
+    type = DType::kF32;
+  } else if (name == "bfloat16" || name == "bf16") {
+    type = DType::kBF16;
+  } else if (name == "float16" || name == "fp16") {
+    type = DType::kF16;
+  } else if (name == "int8") {
+    type = DType::kI8;
+  } else if (name != "auto") {
+    return make_error(Code::kInvalidArgument,
+                      "kv_cache_dtype is {}, but must be auto, float32, bfloat16, float16 or int8", name);
+  }
+  if (gpu && type != computed) {
+    return make_error(Code::kUnsupported,
+                      "{} KV cache is not available on the CUDA backend yet, which computes in {}: use "
+                      "kv_cache_dtype auto, or device cpu",
+                      dtype_name(type), dtype_name(computed));
+  }
+  return type;
 }
 
 CoreLimits core_limits(const EnginePlan& plan, const ModelSpec& spec) {

@@ -25,6 +25,10 @@ struct MemoryFacts {
 // What K and V are kept in: the type that the model is computed in; half precision for quantised weights.
 DType kv_type_of(ComputeType compute, const ModelSpec& spec);
 
+// What they are kept in under config.kv_cache_dtype; `computed` is what auto means. kUnsupported where the
+// device keeps nothing else.
+Result<DType> read_kv_type(const EngineConfig& config, DType computed, bool gpu);
+
 // What the host and this process's cgroup (v2 or v1) leave. `root` is "/" outside of tests.
 MemoryFacts host_memory(DType kv_type, const std::string& root = "/");
 // The backend's own memory, or the host's where it has none.

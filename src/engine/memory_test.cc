@@ -55,6 +55,42 @@ TEST(Memory, TheDefaultIsTheLesserOfItsTwoShares) {
   EXPECT_EQ(gpu.config.overlap, "on");
 }
 
+TEST(Memory, AnInt8CacheCountsItsScalesAndHoldsMoreTokens) {
+  MemoryFacts facts = facts_of(1000 * kMiB);
+  facts.kv_type = DType::kI8;
+  EngineConfig config;
+  config.kv_cache_memory.bytes = 100 * kMiB;
+  const EnginePlan plan = plan_of(config, facts);
+  constexpr uint64_t kToken = 2 * 2 * 2 * (32 + 4);  // K and V, layers, heads
+  EXPECT_EQ(plan.num_blocks, static_cast<int32_t>(100 * kMiB / (16 * kToken)));
+  EXPECT_EQ(plan.kv_bytes, static_cast<uint64_t>(plan.num_blocks) * 16 * kToken);
+  EXPECT_EQ(plan.kv_type, DType::kI8);
+  EXPECT_NE(plan.notes.back().find("288 bytes a token in int8"), std::string::npos) << plan.notes.back();
+}
+
+TEST(Memory, TheCacheIsKeptInWhatIsAskedForWhereTheDeviceCan) {
+  const auto read = [](const char* name, bool gpu = false) {
+    EngineConfig config;
+    config.kv_cache_dtype = name;
+    return read_kv_type(config, DType::kBF16, gpu);
+  };
+  EXPECT_EQ(*read("auto"), DType::kBF16);
+  EXPECT_EQ(*read("float32"), DType::kF32);
+  EXPECT_EQ(*read("fp16"), DType::kF16);
+  EXPECT_EQ(*read("int8"), DType::kI8);
+  EXPECT_EQ(*read("bf16", true), DType::kBF16);
+  const auto on_gpu = read("int8", true);
+  ASSERT_FALSE(on_gpu.ok());
+  EXPECT_EQ(on_gpu.error().code, Code::kUnsupported);
+  EXPECT_NE(on_gpu.error().message.find("int8 KV cache is not available on the CUDA backend yet"),
+            std::string::npos);
+  EXPECT_NE(on_gpu.error().message.find("use kv_cache_dtype auto"), std::string::npos);
+  EXPECT_FALSE(read("float32", true).ok());
+  const auto fp8 = read("fp8");
+  ASSERT_FALSE(fp8.ok());
+  EXPECT_NE(fp8.error().message.find("or int8"), std::string::npos);
+}
+
 TEST(Memory, ThereIsAlwaysRoomForOneSequence) {
   const EnginePlan plan = plan_of({}, facts_of(12 * kMiB));  // a quarter is 3 MiB, one sequence needs 4
   EXPECT_EQ(plan.config.max_model_len, 4096);
