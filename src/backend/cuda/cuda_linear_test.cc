@@ -13,8 +13,13 @@ using Codes = CanonicalLinear::Codes;
 class CudaLinear : public CudaHalf {
  protected:
   void check_linear(const WeightShape& shape, const std::vector<int32_t>& all_rows);
+  void check_logits(const WeightShape& shape, const std::vector<int32_t>& all_rows);
   void check_exactly(const WeightShape& shape);
-  void check_neighbours(const WeightShape& sort, int32_t rows);
+  struct Widths {
+    int32_t hidden, inner;
+    float norm;  // its weights are up to this: fp16 has no room for outputs of thousands
+  };
+  void check_neighbours(const WeightShape& sort, int32_t rows, Widths widths = {896, 4864, 1});
 };
 
 // sum |x w| bounds what fp32 sums lose; the result is rounded once.
@@ -135,27 +140,46 @@ TEST_P(CudaLinear, LinearInCodesAgreesWithTheReference) {
         {1, 4, 9, 33});
 }
 
+// Weights that no block has room for: tiles of 8 rows and of 16, of whole stages and with a last one of fewer
+// columns (for some warps none), a last tile of fewer rows, more tiles a block than sums at a time.
+TEST_P(CudaLinear, LinearOfMoreWeightsThanSharedMemoryAgreesWithTheReference) {
+  const std::vector<WeightShape> shapes = {{.codes = codes(), .out = 2043, .in = 8192, .with_bias = true},
+                                           {.codes = codes(), .out = 1500, .in = 8960},
+                                           {.codes = codes(), .out = 4301, .in = 5760, .with_bias = true},
+                                           {.codes = codes(), .out = 20003, .in = 1024, .with_bias = true},
+                                           {.codes = codes(), .out = 24001, .in = 128}};
+  for (const WeightShape& shape : shapes) check_linear(shape, {1, 3, 8});
+}
+
 // Logits are fp32.
-TEST_P(CudaLinear, LogitsFromCodesAgreeWithTheReference) {
-  for (const Codes in_codes : {Codes::kI8, Codes::kU4}) {
-    CanonicalLinear w =
-        random_weight(random_, {.codes = in_codes, .out = 1501, .in = 896, .group = 128, .with_min = true});
-    const LinearWeight packed = device_->pack(w, ComputeType::kAuto).value();
-    for (const int32_t rows : {1, 8, 9, 20}) {
-      TestMat x = random_mat(rows, 896), expected(rows, 1501), actual(rows, 1501);
-      reference::linear(x.mat(), w, expected.mat());
-      const OnDevice on_device(*device_, x);
-      const size_t bytes = static_cast<size_t>(rows) * 1501 * 4;
-      const Buffer logits = device_->allocate(bytes);
-      device_->linear(on_device.mat(), packed, logits.mat(DType::kF32, rows, 1501));
-      std::vector<float> read(static_cast<size_t>(rows) * 1501);
-      device_->copy_to_host(read.data(), logits.as<void>(), bytes);
-      for (int32_t r = 0; r < rows; ++r)
-        for (int32_t o = 0; o < 1501; ++o) actual.at(r, o) = read[static_cast<size_t>(r * 1501 + o)];
-      expect_product(actual, expected, x, w, unit(), std::to_string(rows) + " rows of logits");
-      if (HasFatalFailure()) return;
-    }
+void CudaLinear::check_logits(const WeightShape& shape, const std::vector<int32_t>& all_rows) {
+  if (HasFatalFailure()) return;
+  const int32_t out = shape.out;
+  CanonicalLinear w = random_weight(random_, shape);
+  const LinearWeight packed = device_->pack(w, ComputeType::kAuto).value();
+  for (const int32_t rows : all_rows) {
+    TestMat x = random_mat(rows, shape.in), expected(rows, out), actual(rows, out);
+    reference::linear(x.mat(), w, expected.mat());
+    const OnDevice on_device(*device_, x);
+    std::vector<float> read(static_cast<size_t>(rows) * static_cast<size_t>(out));
+    const Buffer logits = device_->allocate(read.size() * 4);
+    device_->linear(on_device.mat(), packed, logits.mat(DType::kF32, rows, out));
+    device_->copy_to_host(read.data(), logits.as<void>(), read.size() * 4);
+    for (int32_t r = 0; r < rows; ++r)
+      for (int32_t o = 0; o < out; ++o) actual.at(r, o) = read[static_cast<size_t>(r * out + o)];
+    expect_product(actual, expected, x, w, unit(), std::to_string(rows) + " rows of logits");
+    if (HasFatalFailure()) return;
   }
+}
+
+TEST_P(CudaLinear, LogitsAgreeWithTheReference) {
+  check_logits({.codes = codes(), .out = 34001, .in = 896}, {1, 2, 7, 8, 9});
+  check_logits({.codes = codes(), .out = 1501, .in = 2048}, {1, 8});
+}
+
+TEST_P(CudaLinear, LogitsFromCodesAgreeWithTheReference) {
+  for (const Codes in_codes : {Codes::kI8, Codes::kU4})
+    check_logits({.codes = in_codes, .out = 1501, .in = 896, .group = 128, .with_min = true}, {1, 8, 9, 20});
 }
 
 // Inputs of 1 in one column each: every weight comes out as it is, which is a number of the type.
@@ -218,13 +242,22 @@ TEST_P(CudaLinear, NeighboursOfCodesGiveTheSameTogetherAsApart) {
   }
 }
 
-void CudaLinear::check_neighbours(const WeightShape& sort, int32_t rows) {
-  const int32_t hidden = 896, inner = 4864;
+// No block has room for its weights.
+TEST_P(CudaLinear, NeighboursOfLargeLayersGiveTheSameTogetherAsApart) {
+  for (const int32_t rows : {1, 2, 8}) {
+    check_neighbours({.codes = codes()}, rows, {2048, 8192, 0.125f});
+    check_neighbours({.codes = codes()}, rows, {1664, 9088, 0.125f});
+  }
+}
+
+void CudaLinear::check_neighbours(const WeightShape& sort, int32_t rows, Widths widths) {
+  const int32_t hidden = widths.hidden, inner = widths.inner;
   TestMat x0 = random_mat(rows, hidden), zeros = random_mat(rows, hidden, 0, 0),
           wide = random_mat(rows, 2 * inner), narrow = random_mat(rows, inner);
-  TestMat norm_weight = TestMat::random(random_, 1, hidden);
-  Buffer norm = device_->allocate(hidden * 4);
-  device_->copy_to_device(norm.as<void>(), norm_weight.mat().data, hidden * 4);
+  TestMat norm_weight = TestMat::random(random_, 1, hidden, 0, widths.norm);
+  const size_t norm_bytes = static_cast<size_t>(hidden) * 4;
+  Buffer norm = device_->allocate(norm_bytes);
+  device_->copy_to_device(norm.as<void>(), norm_weight.mat().data, norm_bytes);
   const auto weight = [&](int32_t out, int32_t in) {
     WeightShape shape = sort;
     shape.out = out, shape.in = in, shape.with_bias = true;
