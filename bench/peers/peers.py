@@ -111,7 +111,8 @@ class Others:
     @staticmethod
     def count():
         """Busy seconds of all processors, those of our own children, and stolen seconds."""
-        fields = [int(x) / os.sysconf("SC_CLK_TCK") for x in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+        line = pathlib.Path("/proc/stat").read_text().splitlines()[0]
+        fields = [int(count) / os.sysconf("SC_CLK_TCK") for count in line.split()[1:]]
         user, nice, system, _, _, interrupts, soft, steal = fields[:8]
         ours = os.times()
         return user + nice + system + interrupts + soft, ours.children_user + ours.children_system, steal
@@ -121,6 +122,11 @@ class Others:
         all_busy, ours, stolen = (after - before for before, after in zip(self.before, self.count()))
         self.figures = {"cores_of_others": round(max(0.0, all_busy - ours) / wall, 3),
                         "cores_taken_away": round(stolen / wall, 3)}
+
+
+def command(script):
+    """How this script was called, files by their names alone."""
+    return " ".join([f"bench/peers/{script}", *(pathlib.Path(part).name for part in sys.argv[1:])])
 
 
 def open_record(path, settings):
