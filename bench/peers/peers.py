@@ -26,16 +26,17 @@ class Peer:
     build: tuple  # options of cmake
     bench: tuple  # options of llama-bench
     batch: tuple  # options of llama-batched-bench
+    behind: str   # options of llama-bench for tokens behind a prompt
 
 
 PEERS = {peer.name: peer for peer in (
     Peer("llama.cpp", "llama_cpp", "llama-cpp-python==0.3.36",
-         ("-DLLAMA_BUILD_SERVER=ON", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF"), (), ()),
+         ("-DLLAMA_BUILD_SERVER=ON", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF"), (), (), "-p 0 -n {output} -d {prompt}"),
     # Kernels of attention for quantized KV caches are left out: they take hours to build, and KV is fp16 here.
     Peer("ik_llama.cpp", "ik_llama_cpp",
          "https://github.com/ikawrakow/ik_llama.cpp@8337e4cd3861406fc04e0854b1409cd1b027fbc9",
          ("-DLLAMA_BUILD_SERVER=OFF", "-DLLAMA_BUILD_TESTS=OFF", "-DGGML_IQK_FA_ALL_QUANTS=OFF"),
-         ("-rtr", "1"), ("-rtr",)),
+         ("-rtr", "1"), ("-rtr",), "-p 0 -n 0 -gp {prompt},{output}"),
 )}
 
 
