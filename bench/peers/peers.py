@@ -89,11 +89,14 @@ def bench(peer, path, model, threads, shape):
 
 
 def batched_bench(peer, path, model, threads, batch, prompt_len, output_len):
-    """Tokens per second of `batch` sequences together, prefill and decode, as llama-batched-bench prints them."""
+    """Tokens per second of `batch` sequences together, prefill and decode, as llama-batched-bench prints them.
+
+    It runs in its own folder, where ik_llama.cpp's leaves a log.
+    """
     context = batch * (prompt_len + output_len)
     done = subprocess.run([str(part) for part in (
-        path, "-m", model, "-t", threads, "-c", context, "-b", 2048, "-ub", 512, "-npp", prompt_len,
-        "-ntg", output_len, "-npl", batch, *peer.batch)], capture_output=True, text=True, check=False)
+        path, "-m", model.resolve(), "-t", threads, "-c", context, "-b", 2048, "-ub", 512, "-npp", prompt_len,
+        "-ntg", output_len, "-npl", batch, *peer.batch)], capture_output=True, text=True, check=False, cwd=path.parent)
     row = re.search(r"^\|\s*\d+(.*)\|\s*$", done.stdout + done.stderr, re.MULTILINE)
     if done.returncode != 0 or not row:
         sys.exit(f"{path}: exit code {done.returncode}, no row\n{(done.stdout + done.stderr)[-2000:]}")
