@@ -126,9 +126,10 @@ class Normaliser {
     } else {
       positional_ = true;
     }
-    if (at_root && named.empty())
-      return make_error(Code::kInvalidArgument, "unknown command {}{}", arg,
-                        did_you_mean(arg, command_names()));
+    const std::vector<std::string> names = command_names();
+    if (named.empty() && !names.empty())
+      return make_error(Code::kInvalidArgument, "unknown command {}{}{}",
+                        at_root ? "" : app_->get_name() + " ", arg, did_you_mean(arg, names));
     out_.push_back(arg);
     return {};
   }

@@ -20,6 +20,7 @@ class Arguments : public testing::Test {
     add_value(*chat, "--stop", "TEXT", "");
     add_value(*chat, "-p,--prompt", "TEXT", "");
     add_switch(*chat, "--enable-prefix-caching,!--no-enable-prefix-caching", "");
+    root_.add_subcommand("bench", "")->add_subcommand("throughput", "");
   }
   std::vector<std::string> normal(const std::vector<std::string>& args) {
     auto result = normalise_arguments(root_, args, named_);
@@ -75,6 +76,7 @@ TEST_F(Arguments, HelpIsACommandToo) {
 
 TEST_F(Arguments, UnknownCommandsNameTheNearest) {
   EXPECT_EQ(refused({"chta"}), "unknown command chta (did you mean 'chat'?)");
+  EXPECT_EQ(refused({"bench", "througput"}), "unknown command bench througput (did you mean 'throughput'?)");
 }
 
 TEST_F(Arguments, UnknownFlagsNameTheNearest) {
