@@ -18,7 +18,7 @@ size_t end_of_token(std::string_view text, size_t at) {
   const char close = open == '"' ? '"' : ']';
   for (++at; at < text.size() && text[at] != close; ++at)
     if (text[at] == '\\') ++at;
-  return at;
+  return std::min(at, text.size());  // the last byte may begin an escape
 }
 
 // The largest number in {n,m}; `at` stands on the brace. Moves it to the closing one.
@@ -58,6 +58,7 @@ Status check_ebnf(std::string_view text) {
       case ')':
         last = inside.back();
         if (inside.size() > 1) inside.pop_back();
+        inside.back() = std::max(inside.back(), last);
         break;
       case '{': {
         const bool plain = at > 0 && (text[at - 1] == ']' || text[at - 1] == '"');
@@ -75,7 +76,6 @@ Status check_ebnf(std::string_view text) {
       default:
         break;
     }
-    if (text[at] == ')') inside.back() = std::max(inside.back(), last);
   }
   return {};
 }

@@ -1,6 +1,9 @@
 // What cannot be held to is refused by name and place; nothing of this needs the grammar library.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "grammar/grammar_checks.h"
 #include "grammar/schema_grammar.h"
 
@@ -93,6 +96,11 @@ TEST(EbnfCheck, BoundsSizeDepthAndRepetitions) {
   EXPECT_FALSE(check_ebnf("root ::= (\"a\"{200} \"b\"){200}").ok());
   EXPECT_FALSE(check_ebnf("root ::= " + std::string(200, '(')).ok());
   EXPECT_FALSE(check_ebnf(std::string(100'000, 'a')).ok());
+  for (const char* end : {"\"", "\"\\", "[", "[\\", "#", "(", ")", "{", "{1", "\\"}) {
+    const std::string cut = "root ::= \"a text that is longer than a short string\" " + std::string(end);
+    const std::vector<char> exact(cut.begin(), cut.end());  // nothing behind it may be read
+    EXPECT_TRUE(check_ebnf({exact.data(), exact.size()}).ok()) << end;
+  }
   EXPECT_FALSE(check_ebnf(std::string("root ::= \"a\"\0", 13)).ok());
 }
 
