@@ -6,24 +6,39 @@ namespace whippet::cpu {
 namespace {
 
 constexpr int32_t kBlockSize = 24, kBlocks = 30;
-constexpr const char* kTypes[3] = {"f32", "f16", "bf16"};
+constexpr const char* kTypes[4] = {"f32", "f16", "bf16", "i8"};
 
 // Keys and values of one head in blocks that lie in turned order.
 struct Cache {
   std::vector<float> k, v;
   std::vector<uint16_t> k_halves, v_halves;
+  std::vector<int8_t> k_bytes, v_bytes;
+  std::vector<float> k_scales, v_scales;  // one a row
   std::vector<int32_t> table;
 };
 
 Cache make_cache(const Kernels& portable, int type, int32_t head_dim, bool exact, Sequence& random) {
   const int32_t n = kBlocks * kBlockSize * head_dim;
-  Cache cache{random.values(n, exact), random.values(n, exact), {}, {}, {}};
+  Cache cache;
+  cache.k = random.values(n, exact);
+  cache.v = random.values(n, exact);
   for (int32_t i = 0; i < kBlocks; ++i) cache.table.push_back((i * 7 + 3) % kBlocks);
   cache.k_halves.resize(static_cast<size_t>(n));
   cache.v_halves.resize(static_cast<size_t>(n));
   const auto convert = type == 1 ? portable.to_f16 : portable.to_bf16;
   convert(cache.k.data(), cache.k_halves.data(), n);
   convert(cache.v.data(), cache.v_halves.data(), n);
+  const auto to_bytes = [&](const std::vector<float>& from, std::vector<int8_t>& bytes,
+                            std::vector<float>& scales) {
+    bytes.resize(from.size());
+    scales.resize(from.size() / static_cast<size_t>(head_dim));
+    for (size_t row = 0; row < scales.size(); ++row) {
+      const size_t at = row * static_cast<size_t>(head_dim);
+      portable.to_i8(from.data() + at, bytes.data() + at, &scales[row], head_dim);
+    }
+  };
+  to_bytes(cache.k, cache.k_bytes, cache.k_scales);
+  to_bytes(cache.v, cache.v_bytes, cache.v_scales);
   return cache;
 }
 
@@ -35,13 +50,18 @@ struct Case {
 
 AttentionTile make_tile(const Case& each, const Cache& cache, const std::vector<float>& q,
                         std::vector<float>& out) {
-  const bool whole = each.type == 0;
+  const void* kept[4][2] = {{cache.k.data(), cache.v.data()},
+                            {cache.k_halves.data(), cache.v_halves.data()},
+                            {cache.k_halves.data(), cache.v_halves.data()},
+                            {cache.k_bytes.data(), cache.v_bytes.data()}};
   AttentionTile tile{};
   tile.num_queries = each.queries;
   tile.head_dim = each.head_dim;
   tile.scale = 0.125f;
-  tile.k = whole ? static_cast<const void*>(cache.k.data()) : cache.k_halves.data();
-  tile.v = whole ? static_cast<const void*>(cache.v.data()) : cache.v_halves.data();
+  tile.k = kept[each.type][0];
+  tile.v = kept[each.type][1];
+  tile.k_scales = cache.k_scales.data();
+  tile.v_scales = cache.v_scales.data();
   tile.block_table = cache.table.data();
   tile.block_size = kBlockSize;
   tile.block_stride = int64_t{kBlockSize} * each.head_dim;
@@ -85,11 +105,11 @@ void run(const Kernels& kernels, const Kernels& portable, const Case& each, Outc
 }  // namespace
 
 void run_attention_kernels(const Kernels& kernels, const Kernels& portable, Outcomes& outcomes) {
-  for (int type = 0; type < 3; ++type)
+  for (int type = 0; type < 4; ++type)
     for (const int32_t head_dim : {20, 64, 80, 256})
       for (const bool exact : {true, false})
         for (const int32_t queries : {1, 3, 7, kTileQueries})
-          run(kernels, portable, {type, head_dim, queries, exact}, outcomes);
+          if (type < 3 || !exact) run(kernels, portable, {type, head_dim, queries, exact}, outcomes);
 }
 
 }  // namespace whippet::cpu

@@ -73,6 +73,17 @@ void run_conversions(const Kernels& kernels, Outcomes& outcomes) {
   add("to_bf16", 0x7f80);
 }
 
+void run_bytes(const Kernels& kernels, int32_t n, Outcomes& outcomes) {
+  Sequence random;
+  const std::vector<float> x = random.values(n, false);
+  std::vector<int8_t> bytes(x.size());
+  float scale = -1;
+  kernels.to_i8(x.data(), bytes.data(), &scale, n);
+  begin(outcomes, "to_i8", n);
+  outcomes.add(scale);
+  for (const int8_t byte : bytes) outcomes.add(static_cast<double>(byte));
+}
+
 void run_scans(const Kernels& kernels, int32_t n, bool finite, Outcomes& outcomes) {
   Sequence random;
   std::vector<float> x = random.values(n, true), weights(x.size());
@@ -103,6 +114,7 @@ void run_row_kernels(const Kernels& kernels, Outcomes& outcomes) {
   for (const int32_t n : kLengths) run_rows(kernels, n, outcomes);
   run_exp(kernels, outcomes);
   run_conversions(kernels, outcomes);
+  for (const int32_t n : {1, 15, 16, 20, 64, 100}) run_bytes(kernels, n, outcomes);
   for (const int32_t n : {1, 15, 16, 100, 5000})
     for (const bool finite : {true, false}) run_scans(kernels, n, finite, outcomes);
 }

@@ -61,6 +61,27 @@ WH_SIMD uint16x8_t narrow_bf16(float32x4_t a, float32x4_t b) {
 WH_SIMD void store_bf16(uint16_t* p, Vec a, int n) {
   store_half_bits(p, {narrow_bf16(a.v[0], a.v[1]), narrow_bf16(a.v[2], a.v[3])}, n);
 }
+WH_SIMD Vec load_i8(const int8_t* p, int n) {
+  int8_t some[16] = {};
+  if (n < 16) {
+    for (int i = 0; i < n; ++i) some[i] = p[i];
+    p = some;
+  }
+  const int8x16_t bytes = vld1q_s8(p);
+  const int16x8_t lo = vmovl_s8(vget_low_s8(bytes)), hi = vmovl_high_s8(bytes);
+  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(lo))), vcvtq_f32_s32(vmovl_high_s16(lo)),
+           vcvtq_f32_s32(vmovl_s16(vget_low_s16(hi))), vcvtq_f32_s32(vmovl_high_s16(hi))}};
+}
+WH_SIMD int16x8_t narrow_i16(float32x4_t a, float32x4_t b) {
+  return vcombine_s16(vmovn_s32(vcvtnq_s32_f32(a)), vmovn_s32(vcvtnq_s32_f32(b)));
+}
+// Integers from -128 to 127.
+WH_SIMD void store_i8(int8_t* p, Vec a, int n) {
+  int8_t some[16];
+  int8_t* to = n < 16 ? some : p;
+  vst1q_s8(to, vcombine_s8(vmovn_s16(narrow_i16(a.v[0], a.v[1])), vmovn_s16(narrow_i16(a.v[2], a.v[3]))));
+  for (int i = 0; n < 16 && i < n; ++i) p[i] = some[i];
+}
 
 }  // namespace
 }  // namespace whippet::cpu::WHIPPET_ISA
